@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects: what a store can do, whatever lies behind it.  Two kinds: s3.c and dir.c (file://).
+ *
+ * A struct store is the immutable description (URI, endpoint, credentials, options), shared by all
+ * threads.  A struct objects is one thread's way to it, bound to that thread's loop.
+ * Keys are relative to the store's root: "store.json", "log/…", "packs/ab/…".
+ */
+#ifndef HOLDFAST_STORE_OBJECTS_H
+#define HOLDFAST_STORE_OBJECTS_H
+
+#include <sys/uio.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/loop.h"
+
+struct store;
+struct objects;
+
+/* ---- the store: any thread ---- */
+
+/* Parse the URI, read the AWS configuration, find credentials.  No request to the store is made.
+ * Fails: -EINVAL wrong URI, with the right forms in the text. */
+int store_new(const char *uri, struct store **out, struct fault *f);
+void store_free(struct store *s); /* after every struct objects of it */
+SCOPE_PTR(struct store, store_free)
+const char *store_uri(const struct store *s);
+
+/* Requests sent and failed since store_new(), by kind; any thread. */
+struct store_counts {
+	uint64_t get, put, list, del, errors, retries;
+	uint64_t bytes_in, bytes_out;
+};
+void store_counts(const struct store *s, struct store_counts *out);
+
+/* ---- requests: the loop's thread ---- */
+
+enum object_op { OBJECT_GET, OBJECT_PUT, OBJECT_LIST, OBJECT_DELETE };
+
+struct object_req {
+	/* the caller's, unchanged until done() */
+	enum object_op op;
+	const char *key;          /* LIST: the prefix */
+	uint64_t off, len;        /* GET: a range; len 0: the whole object */
+	uint8_t *dest;            /* GET: into this memory (len bytes), else into body */
+	const struct iovec *iov;  /* PUT */
+	int iovs;
+	bool create_only;         /* PUT: fails with -EEXIST (RELOAD) if the key exists */
+	const char *after;        /* LIST: keys behind this one; may be NULL */
+	unsigned most;            /* LIST: at most so many keys; 0: all, over as many pages as it takes */
+	uint64_t deadline_ns;     /* monotonic: give up then; 0: try for ever (SOON and PACED faults only) */
+	bool once;                /* no second try */
+	void (*done)(struct object_req *r);
+	void *arg;
+	/* result */
+	int rc;                   /* 0 or a negative errno: -ENOENT, -EEXIST, -EACCES, -ECANCELED … */
+	struct fault fault;
+	struct buf body;          /* GET without dest; LIST: the keys, in order, each NUL-ended; ended by object_req_fini() */
+	size_t got;               /* GET: bytes received.  A body shorter than asked for is a fault, not a result */
+	uint64_t size;            /* GET: size of the whole object where the reply said it, else 0 */
+	void *priv;
+};
+
+int objects_open(const struct store *s, struct loop *l, struct objects **out, struct fault *f);
+void objects_close(struct objects *o); /* cancels what is under way */
+SCOPE_PTR(struct objects, objects_close)
+struct loop *objects_loop(struct objects *o);
+const struct store *objects_store(const struct objects *o);
+
+/*
+ * Start a request.  Tries again by class until deadline_ns: SOON with jittered exponential
+ * back-off from 50 ms to 10 s, PACED the same from 500 ms and obeying Retry-After; FINAL and RELOAD
+ * end it.  409 (ConditionalRequestConflict) is SOON.  PUT carries a CRC32C that the store verifies.
+ */
+void objects_start(struct objects *o, struct object_req *r);
+void objects_cancel(struct objects *o, struct object_req *r); /* done() with -ECANCELED before it returns */
+/* Start and run the loop until done; for owners of the loop with nothing else to do.  Returns r->rc; f (may be NULL) gets r->fault. */
+int objects_do(struct objects *o, struct object_req *r, struct fault *f);
+void object_req_fini(struct object_req *r);
+
+/* Small helpers over objects_do(). */
+int objects_get(struct objects *o, const char *key, uint64_t deadline_ns, struct buf *out, struct fault *f);
+int objects_put(struct objects *o, const char *key, const void *data, size_t len, bool create_only,
+		uint64_t deadline_ns, struct fault *f);
+
+/* ---- what a kind of store implements ---- */
+
+struct object_ops {
+	const char *scheme; /* "s3", "file" */
+	int (*open)(const struct store *s, struct loop *l, void **out, struct fault *f);
+	void (*close)(void *me);
+	/* One try.  `done` is called exactly once, on the loop thread, never from inside start(). */
+	void (*start)(void *me, struct object_req *r, void (*done)(struct object_req *r));
+	void (*cancel)(void *me, struct object_req *r);
+};
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A state: the namespace at one record, as a merge of immutable runs, newest wins: base,
+ * cumulative, at most 63 commits.  Immutable, reference-counted; thread: any.
+ * Blocks of a packed run (the base) are read on demand through a block_source, which may block.
+ */
+#ifndef HOLDFAST_STORE_STATE_H
+#define HOLDFAST_STORE_STATE_H
+
+#include "store/record.h"
+#include "store/run.h"
+
+/* Reads stored bytes of a pack; verified by whoever asked.  Blocks; thread: the caller's. */
+struct block_source {
+	int (*get)(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest, struct fault *f);
+	void *arg;
+};
+/* A source over a struct objects (tools, tests): the caller owns the loop. */
+struct objects;
+void block_source_objects(struct block_source *out, struct objects *o);
+
+struct state;
+struct state *state_ref(struct state *s);
+void state_unref(struct state *s);
+SCOPE_PTR(struct state, state_unref)
+
+/* The state of an empty store (number 0): a root directory is the caller's to make. */
+int state_empty(const struct store_format *fmt, struct state **out);
+/*
+ * Load the state at record `number`: the record, its cumulative, those between, ∥ base index.
+ * `newest_raw` (may be NULL) is the body of `number` where the caller has it already.
+ * Round trips: one for record (none with newest_raw), one for the rest in parallel.
+ */
+int state_load(struct objects *o, const struct store_format *fmt, uint64_t number, const struct buf *newest_raw,
+	       struct state **out, struct fault *f);
+/* The state after one more record.  `run` may be NULL (an empty body).  Shares everything with `s`. */
+int state_next(struct state *s, const struct record_head *head, struct run *run, struct state **out);
+
+const struct record_head *state_head(const struct state *s); /* of its record; number 0 when empty */
+/* Runs since the base, merged: the body of a cumulative record or of a reset. */
+int state_cumulative(struct state *s, struct run **out);
+uint64_t state_cumulative_bytes(const struct state *s); /* estimate, for "is a base due?" */
+size_t state_depth(const struct state *s);              /* runs above the cumulative one */
+
+/*
+ * Every item whose key starts with `prefix`, merged, in key order, removals left out.
+ * each() returning non-zero ends the walk with that value.
+ */
+int state_walk(struct state *s, struct block_source *src, const void *prefix, size_t prefix_len,
+	       int (*each)(void *arg, const struct run_item *item), void *arg, struct fault *f);
+/* One item; -ENOENT if there is none.  *value is the caller's. */
+int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len, struct buf *value, struct fault *f);
+
+/* Over the two: a directory's names; an inode with all its segments. */
+int state_names(struct state *s, struct block_source *src, uint64_t dir,
+		int (*each)(void *arg, const char *name, size_t len, const struct name_rec *n), void *arg, struct fault *f);
+int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64_t id, struct inode_rec *out, struct fault *f);
+
+/* ---- packed runs ---- */
+/*
+ * Write a run as blocks and index.  put() stores one blob of at most PACK_MAX bytes as a pack of its
+ * own and returns its name; blocks are laid into blobs in order, the index is in the last.
+ */
+struct pack_sink {
+	int (*put)(struct pack_sink *sink, const void *data, size_t len, uint64_t *out_pack, struct fault *f);
+	void *arg;
+};
+int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run *r, struct run_ref *out, struct fault *f);
+/* The whole state as one base run, streamed block by block (memory stays bounded). */
+int state_pack_base(struct state *s, struct block_source *src, struct pack_sink *sink, struct run_ref *out, struct fault *f);
+
+#endif
