@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contents: the bytes of one version of one inode, a plain file ID.VERSION in the cache directory,
+ * and views: names for what it held at an instant.
+ *
+ *   content   `present`  ranges whose bytes are in the file (the rest comes from `base` extents on demand)
+ *             `map`      ranges whose bytes the store has, as extents with places ("clean" ranges);
+ *                        a write takes its range out
+ *   view      an immutable (content, size) at one instant.  A later write or truncate of bytes that a
+ *             view needs copies them into the view's side file first (reflink of the range where the
+ *             file system can, else a copy); bytes that the store has by the view's own map need no copy.
+ *
+ * Order in a write, which readers of views rely on: side copy, side range noted, only then the file.
+ * A reader reads the file first and looks at the side ranges after (view_patch).
+ *
+ * I1: bytes of a view never change.  I2: `present` is set after the bytes are in the file and cleared
+ * before they leave it.  I3: an extent in `map` matches the file's bytes for as long as it is there.
+ *
+ * Thread: any; each content has one lock, held for one file operation.  Contents and views are
+ * reference-counted; the file goes when the last reference does, unless content_keep() said otherwise.
+ */
+#ifndef HOLDFAST_FS_CACHE_CONTENT_H
+#define HOLDFAST_FS_CACHE_CONTENT_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/fault.h"
+#include "fs/cache/range.h"
+#include "store/extent.h"
+
+struct content_dir; /* the folder of contents, an fd and counters */
+struct content;
+struct view;
+
+/* ---- the folder ---- */
+int content_dir_open(int dirfd, struct content_dir **out, struct fault *f); /* takes dirfd/contents, made if absent */
+void content_dir_free(struct content_dir *d);
+SCOPE_PTR(struct content_dir, content_dir_free)
+uint64_t content_dir_bytes(const struct content_dir *d); /* allocated on disk, estimate kept by writes */
+/* Delete files that no live content names (after a replay).  keep(arg, id, version) says which stay. */
+int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg);
+
+/*
+ * Notes for the journal, called under the content's lock, before the bytes change (preserved) or after they are
+ * there (present).  All may be NULL.
+ */
+struct content_notes {
+	void (*preserved)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len);
+	void (*present)(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len);
+	void *arg;
+};
+void content_dir_notes(struct content_dir *d, const struct content_notes *notes);
+
+/* ---- contents ---- */
+/* An empty one, all of it present. */
+int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct content **out, struct fault *f);
+/* One whose bytes are in the store: nothing present.  base and map are copied from `extents`. */
+int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *extents, uint64_t size,
+		       struct content **out, struct fault *f);
+/* After a replay: the file exists; size is its own; present as told (NULL: all), map empty unless told. */
+int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base, const struct ranges *present,
+		  struct content **out, struct fault *f);
+struct content *content_ref(struct content *c);
+void content_unref(struct content *c);
+SCOPE_PTR(struct content, content_unref)
+void content_keep(struct content *c, bool keep); /* keep the file when the last reference goes (shutdown with a cache that goes on) */
+
+uint64_t content_id(const struct content *c);
+uint32_t content_version(const struct content *c);
+uint64_t content_size(struct content *c);
+int content_fd(const struct content *c); /* stays open while referenced; O_RDWR */
+
+/* Whole write or a negative errno; bytes that a partial overwrite of an absent chunk needs are the caller's to fetch first
+ * (content_needs).  append: off is ignored, *out_off says where it went. */
+ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append, uint64_t *out_off);
+int content_truncate(struct content *c, uint64_t size);
+int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode); /* fallocate: mode 0, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE */
+/* Bytes read (short only at end of file); -ENODATA if a byte is absent: fetch, then again. */
+ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off);
+off_t content_seek(struct content *c, off_t off, int whence); /* SEEK_DATA, SEEK_HOLE; absent ranges count as data where base has data */
+int content_sync(struct content *c, bool data_only);
+
+/*
+ * What must be fetched before [off, off+len) can be read (or, for_write, partly overwritten; chunks that the range covers
+ * whole are not needed then).  Fills *out with copies of the base extents and their offsets; the caller ends it.
+ * Ranges that base says are zero or inline are filled here and now.  n = 0: nothing to fetch.
+ */
+struct need {
+	struct extents extents; /* not adjacent: offs[i] is the offset of extents.v[i] */
+	uint64_t *offs;
+	size_t n;
+};
+int content_needs(struct content *c, uint64_t off, uint64_t len, bool for_write, struct need *out);
+void need_fini(struct need *n);
+SCOPE_VAL(struct need, need_fini)
+/*
+ * Fetched bytes are handed over, never written behind the content's back: a write that came meanwhile wins, absent bytes
+ * only are filled.  0 or a negative errno.
+ */
+int content_fill(struct content *c, const void *data, size_t len, uint64_t off);
+bool content_is_whole(struct content *c); /* every byte present */
+
+/* ---- streaming: what an uploader may take while the file is written ---- */
+/* true while every write so far was at the end (an overwrite or truncation ends that until content is whole again). */
+bool content_in_sequence(struct content *c);
+/* First byte that `map` does not cover, counted from 0; streaming goes on from there. */
+uint64_t content_mapped(struct content *c);
+/* Note a read of [off, off+len) about to be done; content_map() for it fails with -ESTALE if a write met it since. */
+uint64_t content_stamp(struct content *c);
+/* Extents that now lie in the store, for [off, …), read after `stamp`.  Copies. */
+int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct extents *x);
+
+/* ---- views ---- */
+/* Name what the content holds now.  Cheap: nothing is copied but the map. */
+int content_view(struct content *c, struct view **out);
+/* After a replay: a view that has this side file and these side ranges. */
+int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct extents *map_all, const struct ranges *side, struct view **out);
+struct view *view_ref(struct view *v);
+void view_unref(struct view *v); /* the last one deletes the side file */
+SCOPE_PTR(struct view, view_unref)
+struct content *view_content(const struct view *v);
+uint64_t view_size(const struct view *v);
+uint32_t view_number(const struct view *v); /* unique in its content */
+/* The next range at or after `from` that the view's map lacks; false: all of it is in the store. */
+bool view_unmapped(struct view *v, uint64_t from, struct range *out);
+/* Overlay on bytes read from content_fd(): see the order above. */
+int view_patch(struct view *v, uint8_t *data, size_t len, uint64_t off);
+/* Extents now stored for [off, …): into the view's map, and into the content's where its bytes are still the same. */
+int view_map(struct view *v, uint64_t off, const struct extents *x);
+/* The whole file as extents; -EAGAIN while a range is unmapped. */
+int view_extents(struct view *v, struct extents *out);
+/* Can the view's bytes be read here (absent bytes have places in the map)?  For a local revert. */
+ssize_t view_read(struct view *v, void *data, size_t len, uint64_t off); /* -ENODATA: absent here */
+
+#endif

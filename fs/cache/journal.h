@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal: one append-only file in the cache directory that says what changed since the last
+ * acknowledged commit.  An entry is handed to the kernel before the call that caused it is
+ * answered, so a killed daemon loses nothing; fsync makes it stand a power cut.
+ *
+ * Layout: "HFJ1", then entries: length (u32 of type and body), CRC32C (u32 of type and body), type (u8), body.
+ * A torn or wrong entry ends the replay: what lies behind it was never answered.
+ * Compaction writes a new file beside it, fsyncs, renames over.
+ *
+ * Thread: any; one lock inside, held for one write(2).
+ */
+#ifndef HOLDFAST_FS_CACHE_JOURNAL_H
+#define HOLDFAST_FS_CACHE_JOURNAL_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/fault.h"
+
+struct journal;
+
+enum journal_type {
+	JOURNAL_WRITER = 1,    /* who: store id, fence, slot, boot id, base commit; first entry of every file */
+	JOURNAL_SET = 2,       /* a run item as it now is: key, value */
+	JOURNAL_REMOVE = 3,    /* key */
+	JOURNAL_CONTENT = 4,   /* inode id has content version v; flags */
+	JOURNAL_SEALED = 5,    /* id, version, view number, size, times */
+	JOURNAL_PRESERVED = 6, /* id, version, view number, off, len */
+	JOURNAL_PRESENT = 7,   /* id, version, off, len */
+	JOURNAL_FREEZE = 8,    /* moment number */
+	JOURNAL_COMMIT = 9,    /* moment number, record number */
+	JOURNAL_COUNTER = 10,  /* ids and pack names below this may have been used */
+	JOURNAL_DIRTY = 11,    /* id: open for writing; its size and times are the file's own */
+	JOURNAL_UNLINKED = 12, /* id: no name left, open */
+};
+
+/* Opens or makes `name` under dirfd; each(arg, type, body, len) for every whole entry, in order; the file is cut behind the
+ * last whole one.  *torn (may be NULL): bytes cut off.  Fails: -EBADMSG no journal of ours. */
+int journal_open(int dirfd, const char *name, int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
+		 struct journal **out, uint64_t *torn, struct fault *f);
+void journal_close(struct journal *j);
+SCOPE_PTR(struct journal, journal_close)
+
+/* One entry, one write(2).  Sticky error: after a failed write every later add fails until a rewrite works. */
+int journal_add(struct journal *j, uint8_t type, const void *body, size_t len);
+/* Several entries in one write(2): `entries` was filled by journal_entry(). */
+void journal_entry(struct buf *entries, uint8_t type, const void *body, size_t len);
+int journal_add_many(struct journal *j, const struct buf *entries);
+/* Everything added before the call is on disk when it returns 0.  Concurrent callers share one fdatasync. */
+int journal_sync(struct journal *j);
+uint64_t journal_bytes(const struct journal *j);
+/*
+ * Replace the whole content: fill() adds the entries that are to stay, with adds blocked meanwhile; then fsync, rename.
+ */
+int journal_rewrite(struct journal *j, int (*fill)(void *arg, struct buf *entries), void *arg, struct fault *f);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes: threads that move chunks out in packs and ranges in.  Each owns a loop, its connections
+ * and its buffers; a pack stays in its lane from the read of the cache file to the reply.
+ * Lanes know file descriptors and extents, nothing of names, inodes or commits.
+ *
+ * Thread: lanes_*() from any thread; callbacks run on a lane's thread, do one step and return.
+ * I1: an extent is reported only after the pack that holds it was acknowledged by the store.
+ */
+#ifndef HOLDFAST_FS_LANE_LANE_H
+#define HOLDFAST_FS_LANE_LANE_H
+
+#include <stdatomic.h>
+
+#include "store/extent.h"
+#include "store/objects.h"
+#include "store/state.h"
+
+struct lanes;
+
+struct lanes_conf {
+	const struct store *store;
+	const struct store_format *format;
+	unsigned lanes;              /* 0: min(4, cores) */
+	uint64_t (*pack_name)(void *arg); /* next unique pack name; any thread */
+	void *arg;
+	bool compress;               /* let zstd try where the link is the bottleneck */
+	int nice;                    /* of the lane threads; 19 until a notice */
+};
+int lanes_new(const struct lanes_conf *conf, struct lanes **out, struct fault *f);
+/* Cancels everything (callbacks with -ECANCELED) and joins the threads. */
+void lanes_free(struct lanes *l);
+SCOPE_PTR(struct lanes, lanes_free)
+
+/* ---- out ---- */
+
+/*
+ * Bytes [off, off+len) of fd become extents: cut, hashed, looked up in the dedupe index, maybe
+ * compressed, packed, sent.  The struct is the caller's and in use until done().
+ */
+struct upload {
+	/* fixed */
+	int fd;
+	uint64_t off, len;
+	bool by_content;   /* content cut; else the 1 MiB grid (cut where off+n is a multiple of it) */
+	bool open_end;     /* more will follow: the last chunk that content may still move is left; see taken */
+	bool inline_ok;    /* content of at most CHUNK_INLINE bytes comes back as one INLINE extent, nothing is sent */
+	bool urgent;       /* somebody waits: its pack is sent as soon as the lane has nothing more to put into it;
+	                      else it may wait for more, at most lanes' 1 s */
+	/*
+	 * Bytes that fd no longer holds: called after each read of [off, off+len) with what was read; it
+	 * overwrites what must come from elsewhere.  Returns 0, or a negative errno that ends the upload
+	 * (-ESTALE: the range was changed while it was read).  Lane thread.  May be NULL.
+	 */
+	int (*patch)(struct upload *u, uint8_t *data, size_t len, uint64_t off);
+	void (*done)(struct upload *u);
+	void *arg;
+	/* result */
+	int rc;            /* 0; -ECANCELED; -ESTALE; else what would not go away, with fault */
+	struct fault fault;
+	struct extents out; /* cover [off, off+taken); the caller ends it */
+	uint64_t taken;    /* = len unless open_end */
+	/* lanes' own */
+	_Atomic bool cancelled;
+	struct upload *next;
+	void *priv;
+};
+void lanes_upload(struct lanes *l, struct upload *u);
+/* Asks it to end early; done() still comes (with -ECANCELED unless it was past that). */
+void lanes_cancel(struct lanes *l, struct upload *u);
+
+/* Chunks known to be stored (from records read, besides those sent).  Bounded; forgetting costs a re-send. */
+void lanes_known(struct lanes *l, const struct hash128 *hash, uint64_t length, const struct place *at);
+/* Packs condemned: forget all that lie in them. */
+void lanes_forget_pack(struct lanes *l, uint64_t pack);
+
+/* ---- in ---- */
+
+struct fetch_item {
+	const struct extent *extent; /* CHUNK; stays valid until done() */
+	uint64_t off;                /* where it goes in fd */
+	int rc;                      /* result of this one */
+};
+enum fetch_rank { FETCH_NOW, FETCH_SOON /* prefetch: only where nothing waits */ };
+/* Neighbours in one pack become one GET (up to 16 MiB, small gaps read over); several GETs run at once, over all lanes. */
+struct fetch {
+	/* fixed */
+	int fd;
+	struct fetch_item *items;
+	size_t n;
+	enum fetch_rank rank;
+	uint64_t deadline_ns; /* 0: try for ever */
+	/* One item is verified and written (rc 0) or given up (rc).  Any order.  May be NULL. */
+	void (*item_done)(struct fetch *x, struct fetch_item *i);
+	void (*done)(struct fetch *x);
+	void *arg;
+	/* result */
+	int rc; /* the first failure */
+	struct fault fault; /* names pack and chunk; -EBADMSG only after a second try got the same bytes */
+	_Atomic bool cancelled;
+	_Atomic size_t left;
+	struct fetch *next;
+	void *priv;
+};
+void lanes_fetch(struct lanes *l, struct fetch *x);
+void lanes_fetch_cancel(struct lanes *l, struct fetch *x); /* done() still comes */
+
+/* Blocking reads of pack ranges for state_*(), from threads that are no lane. */
+void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out);
+/* Store one blob as a pack of its own; blocks.  For bases and packed runs. */
+int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack, struct fault *f);
+
+/* ---- what status shows ---- */
+struct lanes_counts {
+	uint64_t sent_bytes;    /* bodies of acknowledged packs */
+	uint64_t deduped_bytes; /* content that was not sent since the store has it */
+	uint64_t fetched_bytes;
+	uint64_t queued_bytes;  /* uploads not done */
+	uint64_t rate_bps;      /* bytes a second out, smoothed over the last busy seconds; 0: unknown */
+	int64_t failing_since_ns; /* monotonic; 0: the last request worked */
+	char last_error[256];
+};
+void lanes_counts(struct lanes *l, struct lanes_counts *out);
+
+#endif
