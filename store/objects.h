@@ -39,6 +39,26 @@ void store_counts(const struct store *s, struct store_counts *out);
 
 enum object_op { OBJECT_GET, OBJECT_PUT, OBJECT_LIST, OBJECT_DELETE };
 
+/* Where a request stands between objects.c and the kind of store.  Callers leave it alone. */
+struct object_try {
+	/* objects.c's */
+	struct objects *o;
+	struct object_req *next, *prev; /* in o's list of requests under way */
+	struct loop_timer timer;        /* the next try while waiting, the deadline while trying */
+	unsigned phase;
+	unsigned tries; /* of this page, where it is a LIST */
+	/* the kind's, kept from one try to the next; zeros at the first */
+	void *run;               /* what belongs to the try under way */
+	unsigned cuts;           /* answers so far whose length was wrong */
+	unsigned fixes;          /* corrections so far: region, clock */
+	uint64_t retry_after_ns; /* set with a PACED fault where the store names a time */
+	/* LIST: what the pages so far hold */
+	unsigned keys;
+	size_t last;       /* offset of the newest key in body */
+	bool more;         /* there are keys behind this page */
+	struct buf token;  /* where the store goes on; empty: behind the newest key */
+};
+
 struct object_req {
 	/* the caller's, unchanged until done() */
 	enum object_op op;
@@ -52,6 +72,8 @@ struct object_req {
 	unsigned most;            /* LIST: at most so many keys; 0: all, over as many pages as it takes */
 	uint64_t deadline_ns;     /* monotonic: give up then; 0: try for ever (SOON and PACED faults only) */
 	bool once;                /* no second try */
+	void (*retrying)(struct object_req *r); /* a try failed with r->fault, another follows; may be NULL */
+	bool spoil_checksum;      /* PUT: send a wrong one; the probe asks whether anybody looks */
 	void (*done)(struct object_req *r);
 	void *arg;
 	/* result */
@@ -60,7 +82,7 @@ struct object_req {
 	struct buf body;          /* GET without dest; LIST: the keys, in order, each NUL-ended; ended by object_req_fini() */
 	size_t got;               /* GET: bytes received.  A body shorter than asked for is a fault, not a result */
 	uint64_t size;            /* GET: size of the whole object where the reply said it, else 0 */
-	void *priv;
+	struct object_try priv;
 };
 
 int objects_open(const struct store *s, struct loop *l, struct objects **out, struct fault *f);
@@ -87,13 +109,39 @@ int objects_put(struct objects *o, const char *key, const void *data, size_t len
 
 /* ---- what a kind of store implements ---- */
 
+struct store_uri;
+
 struct object_ops {
 	const char *scheme; /* "s3", "file" */
-	int (*open)(const struct store *s, struct loop *l, void **out, struct fault *f);
-	void (*close)(void *me);
-	/* One try.  `done` is called exactly once, on the loop thread, never from inside start(). */
-	void (*start)(void *me, struct object_req *r, void (*done)(struct object_req *r));
+	/* What all threads share: configuration, credentials, what was learned.  Makes no request. */
+	int (*share)(const struct store_uri *uri, void **out, struct fault *f);
+	void (*unshare)(void *shared);
+	/* One thread's way; `shared` outlives it. */
+	int (*open)(void *shared, struct loop *l, void **out, struct fault *f);
+	void (*close)(void *me); /* no try is under way any more */
+	/*
+	 * Begin one try.  It ends in one object_tried() from the loop, never from inside start(), with
+	 * r->rc, r->fault and the results set; a LIST appends one page by object_listed().
+	 * Negative: it did not begin, r->fault says why.
+	 */
+	int (*start)(void *me, struct object_req *r);
+	/* End a try; object_tried() is not called any more, and the caller's memory is free again. */
 	void (*cancel)(void *me, struct object_req *r);
 };
+
+extern const struct object_ops objects_s3;
+extern const struct object_ops objects_dir;
+
+void object_tried(struct object_req *r);
+/* Append a key to a LIST.  -EPROTO if it is not behind the one before it; -ENOMEM. */
+int object_listed(struct object_req *r, const char *key, size_t len);
+/* The key behind which the next page begins; NULL: from the first. */
+const char *object_list_after(const struct object_req *r);
+/* How many keys a LIST still wants; UINT_MAX for no bound. */
+unsigned object_list_room(const struct object_req *r);
+/* The fault of a body that is not what was asked for: SOON at first, -EIO and FINAL when it keeps
+ * coming.  `what` continues "GET key: ". */
+int object_cut(struct object_req *r, const char *what);
+const char *object_op_name(enum object_op op); /* "GET", ... */
 
 #endif

@@ -14,6 +14,7 @@
 struct block_source {
 	int (*get)(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest, struct fault *f);
 	void *arg;
+	uint64_t deadline_ms; /* the source's own: what one get may take; 0: for ever */
 };
 /* A source over a struct objects (tools, tests): the caller owns the loop. */
 struct objects;

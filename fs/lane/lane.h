@@ -48,11 +48,18 @@ struct upload {
 	bool urgent;       /* somebody waits: its pack is sent as soon as the lane has nothing more to put into it;
 	                      else it may wait for more, at most lanes' 1 s */
 	/*
-	 * Bytes that fd no longer holds: called after each read of [off, off+len) with what was read; it
-	 * overwrites what must come from elsewhere.  Returns 0, or a negative errno that ends the upload
-	 * (-ESTALE: the range was changed while it was read).  Lane thread.  May be NULL.
+	 * Bytes that fd no longer holds: called after each read of [off, off+len) with what was read (zeros
+	 * behind the end of fd); it overwrites what must come from elsewhere.  Returns 0, or a negative
+	 * errno that ends the upload (-ESTALE: the range was changed while it was read).  Lane thread.  May
+	 * be NULL: then fd must hold all of it, and one that ends early is -ESTALE.
 	 */
 	int (*patch)(struct upload *u, uint8_t *data, size_t len, uint64_t off);
+	/*
+	 * Holes of fd become ZERO extents unread, so that a sparse file costs what it holds: where patch is
+	 * NULL, or where patches() was asked after the hole was seen and says that patch would overwrite
+	 * nothing in [off, off+len).  NULL beside a patch: holes are read like data.  Lane thread.
+	 */
+	bool (*patches)(struct upload *u, uint64_t off, uint64_t len);
 	void (*done)(struct upload *u);
 	void *arg;
 	/* result */
@@ -78,19 +85,24 @@ void lanes_forget_pack(struct lanes *l, uint64_t pack);
 
 struct fetch_item {
 	const struct extent *extent; /* CHUNK; stays valid until done() */
-	uint64_t off;                /* where it goes in fd */
+	uint64_t off;                /* where it goes in the content; the caller's own */
 	int rc;                      /* result of this one */
 };
 enum fetch_rank { FETCH_NOW, FETCH_SOON /* prefetch: only where nothing waits */ };
 /* Neighbours in one pack become one GET (up to 16 MiB, small gaps read over); several GETs run at once, over all lanes. */
 struct fetch {
 	/* fixed */
-	int fd;
 	struct fetch_item *items;
 	size_t n;
 	enum fetch_rank rank;
 	uint64_t deadline_ns; /* 0: try for ever */
-	/* One item is verified and written (rc 0) or given up (rc).  Any order.  May be NULL. */
+	/*
+	 * The content of one item, decoded and verified, len = its extent's length; valid during the call.
+	 * Returns 0, or a negative errno that becomes the item's rc.  Items come in any order, and on several
+	 * lanes at the same time.
+	 */
+	int (*deliver)(struct fetch *x, struct fetch_item *i, const uint8_t *data, size_t len);
+	/* One item was delivered (rc 0) or given up (rc).  As deliver().  May be NULL. */
 	void (*item_done)(struct fetch *x, struct fetch_item *i);
 	void (*done)(struct fetch *x);
 	void *arg;
@@ -105,10 +117,13 @@ struct fetch {
 void lanes_fetch(struct lanes *l, struct fetch *x);
 void lanes_fetch_cancel(struct lanes *l, struct fetch *x); /* done() still comes */
 
-/* Blocking reads of pack ranges for state_*(), from threads that are no lane. */
+/* Blocking reads of pack ranges for state_*(), from threads that are no lane.  Each may take deadline_ms; 0: for ever. */
 void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out);
 /* Store one blob as a pack of its own; blocks.  For bases and packed runs. */
 int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack, struct fault *f);
+
+/* A notice: the lane threads run at nice 0, so that a flush wins over the trainer.  false: as configured. */
+void lanes_hurry(struct lanes *l, bool hurry);
 
 /* ---- what status shows ---- */
 struct lanes_counts {
