@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * holdfast: a table of verbs, as git has them.  A row feeds dispatch and help; a test holds the
+ * rows against holdfast(1).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/features.h"
+#include "tools/mount_helper.h"
+#include "tools/tools.h"
+
+struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+	const char *usage; /* what follows the name */
+	const char *page;  /* where the rest is said */
+};
+
+static const struct verb verbs[] = {
+	{.name = NULL},
+};
+
+static const struct verb *find_verb(const char *name)
+{
+	for (const struct verb *v = verbs; v->name != NULL; v++)
+		if (strcmp(v->name, name) == 0)
+			return v;
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	fprintf(stderr, "holdfast: '%s' is not a command; 'holdfast --help' lists them\n", name);
+	return VERB_USAGE;
+}
+
+static int show_version(void)
+{
+	puts("holdfast " PACKAGE_VERSION);
+	return VERB_DONE;
+}
+
+static int show_help(void)
+{
+	puts("usage: holdfast COMMAND [ARGUMENT]...\n"
+	     "\n"
+	     "Checkpoints that outlive the machine: a file system over S3.\n");
+	for (const struct verb *v = verbs; v->name != NULL; v++)
+		printf("  %-8s  %s\n", v->name, v->help);
+	puts("\n"
+	     "'holdfast help COMMAND' says more; so does holdfast(1).");
+	return VERB_DONE;
+}
+
+static int show_verb_help(const char *name)
+{
+	const struct verb *v = find_verb(name);
+
+	if (v == NULL)
+		return unknown(name);
+	printf("usage: holdfast %s %s\n\n%s.\nSee %s.\n", v->name, v->usage, v->help, v->page);
+	return VERB_DONE;
+}
+
+static int run_verb(int argc, char **argv)
+{
+	const struct verb *v = find_verb(argv[0]);
+
+	if (v == NULL)
+		return unknown(argv[0]);
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return show_verb_help(argv[0]);
+	return v->run(argc, argv);
+}
+
+/* Called by mount(8) under the name mount.holdfast. */
+static int run_mount_helper(int argc, char **argv)
+{
+	scoped(mount_helper_fini) struct mount_helper m;
+	struct fault f = FAULT_NONE;
+
+	if (mount_helper_parse(argc, argv, &m, &f) < 0) {
+		fprintf(stderr, "mount.holdfast: %s\n", f.text);
+		return VERB_USAGE;
+	}
+	return m.fake ? VERB_DONE : run_verb(m.argc, m.argv);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 0 && strcmp(base_name(argv[0]), "mount.holdfast") == 0)
+		return run_mount_helper(argc, argv);
+	if (argc < 2) {
+		fputs("holdfast: no command; 'holdfast --help' lists them\n", stderr);
+		return VERB_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0)
+		return show_version();
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+		return argc > 2 ? show_verb_help(argv[2]) : show_help();
+	return run_verb(argc - 1, argv + 1);
+}
