@@ -23,6 +23,8 @@ struct aws_conf {
 	char *imds_endpoint;   /* without '/' at its end; default http://169.254.169.254 */
 	bool imds_disabled;    /* AWS_EC2_METADATA_DISABLED */
 	bool endpoints_ignored; /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, profile: same in lower case */
+	char *config_path;      /* for messages */
+	char *credentials_path;
 	/* awsconf.c's */
 	struct ini *config;
 	struct ini *credentials;
@@ -41,7 +43,7 @@ SCOPE_PTR(struct aws_conf, aws_conf_free)
 /*
  * The endpoint configured for a service ("s3", "sts", "ec2", "cloudwatch"): AWS_ENDPOINT_URL_S3,
  * AWS_ENDPOINT_URL, the profile's `services` section, the profile's endpoint_url.  NULL: none, use
- * AWS's own.  Valid as long as c and the environment.
+ * AWS's own.  May end in '/'.  Valid as long as c and the environment.
  */
 const char *aws_conf_endpoint(const struct aws_conf *c, const char *service);
 

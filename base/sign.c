@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/sign_canon.h"
+#include "base/wipe.h"
 
 enum { SHA256_LEN = 32, STAMP_LEN = 16, DATE_LEN = 8, EXPIRES_MOST = 7 * 24 * 3600 };
 enum { SCOPE_MOST = 128 }; /* region and service together; the longest of AWS's are 40 */
@@ -78,13 +79,6 @@ void sign_keys_fini(struct sign_keys *k)
 
 /* --- the signer --- */
 
-static void wipe(struct buf *b)
-{
-	if (b->data)
-		OPENSSL_cleanse(b->data, b->cap);
-	buf_fini(b);
-}
-
 void signer_free(struct signer *s)
 {
 	if (!s)
@@ -96,7 +90,7 @@ void signer_free(struct signer *s)
 	sign_canon_fini(&s->canon);
 	buf_fini(&s->to_sign);
 	buf_fini(&s->query);
-	wipe(&s->derived_from);
+	buf_wipe(&s->derived_from);
 	OPENSSL_cleanse(s->derived, sizeof(s->derived));
 	free(s);
 }
@@ -243,11 +237,11 @@ static bool load_key(struct signer *s, const struct sign_keys *k, const struct s
 	bool ok = len > 0 && (size_t)len < sizeof(from);
 
 	if (ok && (had->len != (size_t)len || memcmp(had->data, from, had->len) != 0)) {
-		wipe(had);
+		buf_wipe(had);
 		buf_add(had, from, (size_t)len);
 		ok = buf_ok(had) && derive(s, scope);
 		if (!ok)
-			wipe(had); /* s->derived is half made */
+			buf_wipe(had); /* s->derived is half made */
 	}
 	OPENSSL_cleanse(from, sizeof(from));
 	return ok;
