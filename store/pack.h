@@ -81,7 +81,7 @@ struct pack_info {
  */
 int pack_scan(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct pack_info *out,
 	      int (*each)(void *arg, const struct pack_entry *e, struct fault *f), void *arg, struct fault *f);
-/* Decode one chunk of it into scratch (CHUNK_MAX or more, e->length bytes are used) and check its hash. */
+/* Decode one chunk of it into scratch (PACK_MAX bytes, e->length are used) and check its hash. */
 int pack_check(const uint8_t secret[STORE_SECRET_BYTES], const void *data, const struct pack_entry *e, uint8_t *scratch,
 	       struct fault *f);
 
