@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regular files: which bytes are live, which are sealed, and what an open handle does to both.
+ *
+ * A file is in one of three states:
+ *   clean     live == the base's content                       (changed = false)
+ *   unsealed  changed since the last clean close                (changed, sealed() says no)
+ *   sealed    changed, and its last clean close is not older than its last write
+ * Before the first change after a seal the sealed version is named (a view, file_before_change()), so
+ * that what a commit may publish is never lost to an overwrite.  O_TRUNC starts a new version and
+ * copies nothing.
+ *
+ * Thread: any.  Functions take the mount's lock themselves unless they say "under lock".
+ */
+#ifndef HOLDFAST_FS_FILE_H
+#define HOLDFAST_FS_FILE_H
+
+#include "fs/mount.h"
+
+struct handle {
+	struct node *node;
+	int flags;
+	bool writes, appends;
+	bool wrote; /* this handle changed something */
+};
+
+int file_open(struct mount *m, uint64_t id, int flags, struct handle **out);
+/* FLUSH: a close(2) of one descriptor by `tid`. */
+int file_flush(struct mount *m, struct handle *h, pid_t tid);
+void file_release(struct mount *m, struct handle *h);
+ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off);
+ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid);
+int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid);
+int file_fsync(struct mount *m, struct handle *h, bool data_only);
+int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid);
+off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence);
+ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,
+		  pid_t tid);
+
+/* ---- under lock ---- */
+/* A file was just made. */
+void file_born(struct mount *m, struct node *n);
+/* Live size. */
+uint64_t file_size(const struct node *n);
+/* Is live, as it is, a version that may be published? */
+bool file_is_sealed(const struct mount *m, const struct node *n, uint64_t now);
+bool file_is_log(const struct mount *m, const struct node *n, uint64_t now);
+/* Was any version of it ever sealed (here or in the base)? */
+bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now);
+/* Makes live's content if there is none yet. */
+int file_content(struct mount *m, struct node *n, struct note *w);
+
+#endif

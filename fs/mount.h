@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One mount: all state of the program hangs from this struct, made in fs/main.c.
+ *
+ * Threads: FUSE workers (ops.c -> ns.c, file.c), one committer (commit.c), lanes (lane/), one
+ * control thread (ctl.c).  `lock` covers the namespace and every field below it; it is held for
+ * memory operations and one journal write(2), never over the network.  Order: lock, then a content's own.
+ */
+#ifndef HOLDFAST_FS_MOUNT_H
+#define HOLDFAST_FS_MOUNT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "fs/cache/content.h"
+#include "fs/cache/journal.h"
+#include "fs/lane/lane.h"
+#include "fs/node.h"
+#include "fs/track/seal.h"
+#include "store/record.h"
+#include "store/state.h"
+
+enum restore_from { RESTORE_GOOD, RESTORE_NEWEST, RESTORE_EMPTY, RESTORE_NUMBER };
+
+struct mount_opts {
+	const char *uri;
+	const char *dir;
+	char *cache; /* directory; NULL: chosen from the store id */
+	uint64_t cache_size; /* bytes; 0: no limit but the disk's */
+	bool fsync_remote;
+	enum restore_from restore;
+	uint64_t restore_number;
+	bool read_only, takeover, unfenced, allow_other, foreground, debug;
+	unsigned slot, slots, attempt;
+	unsigned lanes;
+	bool compress;
+	struct track_policy policy;
+};
+
+struct moment;
+struct gain;
+
+struct mount {
+	/* fixed after mount_start() */
+	struct mount_opts opts;
+	const struct clock *clock;
+	struct store *store;
+	struct store_format format;
+	struct lanes *lanes;
+	int cache_fd;
+	struct content_dir *contents;
+	struct journal *journal;
+	bool death_detection; /* exit codes of closers can be read */
+	char host[64];
+	uid_t uid;
+
+	pthread_mutex_t lock;
+	pthread_cond_t arrived; /* bytes came in, or failed to */
+
+	/* under lock: the namespace */
+	struct nodes nodes;
+	struct state *state; /* of the newest commit acknowledged */
+	uint64_t fence;
+	uint64_t next_inode, next_pack; /* counters, 34 bits */
+	uint64_t inode_reserved, pack_reserved; /* the journal says that these may have been used */
+	int read_only;       /* 0, or the errno that changes get */
+	char why_read_only[256];
+	uint64_t last_change_ns; /* of anything but a log */
+	uint64_t last_seal_ns;   /* of any file */
+	int last_seal_tgid;
+
+	/* the committer's: see commit.h */
+	struct committer *committer;
+};
+
+/* Thread: any, under lock. */
+uint64_t mount_new_inode(struct mount *m);
+/* Thread: any; takes the lock itself (lanes ask). */
+uint64_t mount_new_pack(void *mount);
+
+static inline uint64_t mount_now(const struct mount *m)
+{
+	return clock_mono(m->clock);
+}
+static inline void mount_lock(struct mount *m)
+{
+	pthread_mutex_lock(&m->lock);
+}
+static inline void mount_unlock(struct mount *m)
+{
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- fs/load.c: what is not in memory yet; blocks; called without the lock ---- */
+int load_dir(struct mount *m, uint64_t id, struct fault *f);
+int load_node(struct mount *m, uint64_t home, uint64_t id, struct fault *f);
+/*
+ * lock, with the directory there and loaded.  On success the lock is held and *out valid while it is;
+ * on failure it is not held.  -ENOENT, -ENOTDIR, -EIO.
+ */
+int load_dir_lock(struct mount *m, uint64_t id, struct node **out);
+/* lock, with both the name and its node there.  *out_name may be NULL with -ENOENT. */
+int load_child_lock(struct mount *m, uint64_t dir_id, const char *name, struct node **dir, struct name **out_name,
+		    struct node **out);
+
+/* ---- fs/note.c: journal entries; under lock ---- */
+struct note {
+	struct buf entries;
+};
+#define NOTE_EMPTY ((struct note){.entries = BUF_EMPTY})
+void note_name(struct note *w, const struct name *n);
+void note_node(struct note *w, const struct node *n);
+void note_content(struct note *w, const struct node *n, bool clean);
+void note_dirty(struct note *w, const struct node *n);
+void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t size, const struct inode_attr *attr);
+/* Write them; ends w.  0 or the journal's error, which is sticky. */
+int note_done(struct mount *m, struct note *w);
+
+#endif

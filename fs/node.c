@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes, names and their tables: memory only, no policy. */
+#include "fs/node.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void list_init(struct list *l)
+{
+	l->prev = l->next = l;
+}
+
+bool list_on(const struct list *l)
+{
+	return l->next && l->next != l;
+}
+
+void list_append(struct list *head, struct list *l)
+{
+	l->prev = head->prev;
+	l->next = head;
+	head->prev->next = l;
+	head->prev = l;
+}
+
+void list_remove(struct list *l)
+{
+	if (!list_on(l))
+		return;
+	l->prev->next = l->next;
+	l->next->prev = l->prev;
+	list_init(l);
+}
+
+void nodes_init(struct nodes *t)
+{
+	*t = (struct nodes){.seq = 1};
+	list_init(&t->dirty_names);
+	list_init(&t->dirty_nodes);
+}
+
+static struct file *file_make(void)
+{
+	return calloc(1, sizeof(struct file));
+}
+
+static void file_drop(struct file *f)
+{
+	if (!f)
+		return;
+	view_unref(f->sealed);
+	content_unref(f->live);
+	extents_fini(&f->stored);
+	ranges_fini(&f->fetching);
+	free(f);
+}
+
+void xattrs_free(struct xattr *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		free(v[i].name);
+		free(v[i].value);
+	}
+	free(v);
+}
+
+static void node_drop(struct nodes *t, struct node *n)
+{
+	HASH_DEL(t->by_id, n);
+	list_remove(&n->dirty);
+	xattrs_free(n->xattrs, n->xattr_n);
+	free(n->symlink);
+	file_drop(n->file);
+	free(n);
+}
+
+static void name_drop(struct nodes *t, struct name *n)
+{
+	HASH_DEL(n->dir->table, n);
+	list_remove(&n->dirty);
+	t->name_n--;
+	free(n);
+}
+
+void nodes_fini(struct nodes *t)
+{
+	struct node *n, *n_next;
+	struct name *e, *e_next;
+
+	HASH_ITER(hh, t->by_id, n, n_next) {
+		HASH_ITER(hh, n->table, e, e_next)
+			name_drop(t, e);
+		node_drop(t, n);
+	}
+}
+
+struct node *node_find(struct nodes *t, uint64_t id)
+{
+	struct node *n;
+
+	HASH_FIND(hh, t->by_id, &id, sizeof(id), n);
+	return n;
+}
+
+struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct inode_attr *attr)
+{
+	struct node *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->id = id;
+	n->home = home;
+	n->attr = *attr;
+	if (S_ISREG(attr->mode)) {
+		n->file = file_make();
+		if (!n->file) {
+			free(n);
+			return NULL;
+		}
+	}
+	list_init(&n->dirty);
+	HASH_ADD(hh, t->by_id, id, sizeof(n->id), n);
+	return n;
+}
+
+struct node *node_from_record(struct nodes *t, struct inode_rec *rec)
+{
+	struct node *n = node_make(t, rec->id, rec->home, &rec->attr);
+
+	if (!n)
+		return NULL;
+	n->symlink = take(&rec->symlink);
+	n->xattrs = take(&rec->xattrs);
+	n->xattr_n = rec->xattr_n;
+	rec->xattr_n = 0;
+	n->names = n->links = node_is_dir(n) ? 1 : rec->attr.nlink;
+	n->segments = inode_rec_segments(rec);
+	if (n->file) {
+		n->file->stored = rec->extents;
+		n->file->stored_size = rec->attr.size;
+		rec->extents = EXTENTS_EMPTY;
+	}
+	return n;
+}
+
+void node_release(struct nodes *t, struct node *n)
+{
+	if (n->lookups || n->opens || list_on(&n->dirty) || n->table || n->id == ROOT_ID)
+		return;
+	/* Its record has still to be changed or removed (I3). */
+	if (!node_is_dir(n) && n->names != n->links)
+		return;
+	if (n->file && (n->file->streaming || n->file->writing || n->file->fetching.n))
+		return;
+	/* A content here is worth keeping while any name leads to it. */
+	if (n->file && n->file->live && (n->names || n->links))
+		return;
+	node_drop(t, n);
+}
+
+uint8_t node_type(const struct node *n)
+{
+	return (uint8_t)IFTODT(n->attr.mode);
+}
+
+struct name *name_find(struct node *dir, const char *text, size_t len)
+{
+	struct name *n;
+
+	HASH_FIND(hh, dir->table, text, len, n);
+	return n;
+}
+
+struct name *name_get(struct nodes *t, struct node *dir, const char *text, size_t len)
+{
+	struct name *n = name_find(dir, text, len);
+
+	if (n)
+		return n;
+	n = calloc(1, sizeof(*n) + len + 1);
+	if (!n)
+		return NULL;
+	n->dir = dir;
+	n->len = (uint8_t)len;
+	memcpy(n->text, text, len);
+	list_init(&n->dirty);
+	HASH_ADD_KEYPTR(hh, dir->table, n->text, len, n);
+	t->name_n++;
+	return n;
+}
+
+void name_release(struct nodes *t, struct name *n)
+{
+	if (n->id == 0 && n->base.id == 0 && !list_on(&n->dirty))
+		name_drop(t, n);
+}
+
+void name_touch(struct nodes *t, struct name *n)
+{
+	n->changed_seq = ++t->seq;
+	if (!list_on(&n->dirty))
+		list_append(&t->dirty_names, &n->dirty);
+}
+
+void node_touch(struct nodes *t, struct node *n)
+{
+	n->changed_seq = ++t->seq;
+	if (!list_on(&n->dirty))
+		list_append(&t->dirty_nodes, &n->dirty);
+}
+
+struct xattr *xattr_find(struct node *n, const char *name)
+{
+	for (uint32_t i = 0; i < n->xattr_n; i++)
+		if (strcmp(n->xattrs[i].name, name) == 0)
+			return &n->xattrs[i];
+	return NULL;
+}
+
+int xattrs_copy(const struct xattr *from, uint32_t n, struct xattr **out)
+{
+	struct xattr *v = calloc(n ? n : 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		v[i].name = strdup(from[i].name);
+		v[i].len = from[i].len;
+		v[i].value = malloc(from[i].len ? from[i].len : 1);
+		if (!v[i].name || !v[i].value) {
+			xattrs_free(v, n);
+			return -ENOMEM;
+		}
+		if (from[i].len)
+			memcpy(v[i].value, from[i].value, from[i].len);
+	}
+	*out = v;
+	return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the journal is told: run items as they now are, and which content a file has. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "fs/file.h"
+#include "fs/mount.h"
+
+void note_name(struct note *w, const struct name *n)
+{
+	uint8_t key[RUN_KEY_MAX];
+	size_t key_len = key_of_name(n->dir->id, n->text, n->len, key);
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u16(&body, (uint16_t)key_len);
+	buf_add(&body, key, key_len);
+	if (n->id == 0) {
+		journal_entry(&w->entries, JOURNAL_REMOVE, body.data, body.len);
+		return;
+	}
+	(void)name_rec_encode(&(struct name_rec){.id = n->id, .home = n->home, .type = n->type}, &body);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+	else
+		journal_entry(&w->entries, JOURNAL_SET, body.data, body.len);
+}
+
+/* Attributes only: bytes are told of by note_content() and note_sealed(). */
+void note_node(struct note *w, const struct node *n)
+{
+	struct inode_rec rec = {.id = n->id, .home = n->home, .attr = n->attr, .symlink = n->symlink,
+				.xattrs = n->xattrs, .xattr_n = n->xattr_n};
+	struct extent hole = {.kind = EXTENT_ZERO};
+	scoped(run_builder_free) struct run_builder *b = run_builder_new();
+	scoped(run_unref) struct run *run = NULL;
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	struct run_item item;
+
+	rec.attr.nlink = n->names;
+	if (n->file) {
+		rec.attr.size = hole.length = file_size(n);
+		if (hole.length)
+			rec.extents = (struct extents){.v = &hole, .n = 1};
+	}
+	if (!b || inode_rec_put(b, &rec, 0) < 0 || run_builder_finish(b, &run) < 0) {
+		w->entries.failed = true;
+		return;
+	}
+	run_at(run, 0, &item);
+	buf_u16(&body, (uint16_t)item.key_len);
+	buf_add(&body, item.key, item.key_len);
+	buf_add(&body, item.value, item.value_len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+	else
+		journal_entry(&w->entries, JOURNAL_SET, body.data, body.len);
+}
+
+static void note_id_version(struct buf *body, const struct node *n)
+{
+	buf_u64(body, n->id);
+	buf_u32(body, n->file->live ? content_version(n->file->live) : 0);
+}
+
+void note_content(struct note *w, const struct node *n, bool clean)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	note_id_version(&body, n);
+	buf_u64(&body, n->home);
+	buf_u8(&body, clean);
+	journal_entry(&w->entries, JOURNAL_CONTENT, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+void note_dirty(struct note *w, const struct node *n)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	note_id_version(&body, n);
+	buf_u64(&body, n->home);
+	journal_entry(&w->entries, JOURNAL_DIRTY, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t size, const struct inode_attr *attr)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	note_id_version(&body, n);
+	buf_u32(&body, view);
+	buf_u64(&body, size);
+	buf_u64(&body, (uint64_t)attr->mtime_ns);
+	buf_u64(&body, (uint64_t)attr->ctime_ns);
+	journal_entry(&w->entries, JOURNAL_SEALED, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+int note_done(struct mount *m, struct note *w)
+{
+	int rc = !buf_ok(&w->entries) ? -ENOMEM : w->entries.len ? journal_add_many(m->journal, &w->entries) : 0;
+
+	buf_fini(&w->entries);
+	return rc;
+}
