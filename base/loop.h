@@ -29,17 +29,22 @@ enum loop_backend {
 
 int loop_new(enum loop_backend want, struct loop **out, struct fault *f);
 /* Cancels what is outstanding and waits for the kernel to let go of every buffer; handlers of
- * cancelled file requests are called with -ECANCELED. */
+ * cancelled file requests are called with -ECANCELED.  Posted calls and work handed in are run to
+ * their end.  Watches and timers are forgotten. */
 void loop_free(struct loop *l);
 SCOPE_PTR(struct loop, loop_free)
 const char *loop_backend_name(const struct loop *l); /* "io_uring" or "epoll" */
 
-/* Run handlers until loop_stop(), or (loop_run_until) until *flag becomes true. */
+/* Run handlers until loop_stop(), or (loop_run_until) until one has made *flag true.  A stop that
+ * comes early is kept for the next loop_run(). */
 void loop_run(struct loop *l);
 void loop_run_until(struct loop *l, const bool *flag);
 void loop_stop(struct loop *l); /* thread: any */
 
-/* Sockets.  Level-triggered: `events` is POLLIN|POLLOUT; 0 removes the watch. */
+/* Sockets.  Level-triggered: `events` is POLLIN|POLLOUT; 0 removes the watch, and the struct is then
+ * the caller's again.  At most one watch an fd; remove it before the fd is closed.  POLLERR and
+ * POLLHUP are reported unasked.  Fails: -ENOMEM, -EBADF, -EPERM (not a thing to wait for; on io_uring
+ * these two arrive as POLLERR). */
 struct loop_watch {
 	/* the caller's, fixed while watched */
 	int fd;
@@ -48,8 +53,7 @@ struct loop_watch {
 	/* loop's own */
 	struct {
 		unsigned events;
-		uint64_t generation; /* of the poll in the kernel; a stale completion is dropped */
-		void *slot;
+		uint32_t slot; /* in the loop's table, +1; 0 = not watched */
 	} priv;
 };
 int loop_watch(struct loop *l, struct loop_watch *w, unsigned events);
@@ -60,7 +64,8 @@ struct loop_timer {
 	void *arg;
 	struct {
 		uint64_t at_ns;
-		size_t index; /* in the loop's heap, +1; 0 = stopped */
+		bool running;
+		struct loop_timer *child, *next, *prev; /* in the loop's heap */
 	} priv;
 };
 void loop_timer_start(struct loop *l, struct loop_timer *t, uint64_t at_ns);
@@ -75,26 +80,8 @@ struct loop_call {
 };
 void loop_post(struct loop *l, struct loop_call *c);
 
-/* Files.  The buffer belongs to the request until done(): rc is a byte count or a negative errno;
- * short counts are as from pread/pwrite. */
-struct loop_file {
-	int fd;
-	void *data;
-	size_t len;
-	uint64_t off;
-	void (*done)(struct loop_file *r, ssize_t rc);
-	void *arg;
-	struct {
-		bool write;
-		struct loop_file *next;
-		ssize_t rc;
-	} priv;
-};
-void loop_pread(struct loop *l, struct loop_file *r);
-void loop_pwrite(struct loop *l, struct loop_file *r);
-
 /* Blocking work (link, fsync, a child): run(w) on a helper thread of this loop, then done(w) on
- * the loop thread. */
+ * the loop thread.  In no order. */
 struct loop_work {
 	void (*run)(struct loop_work *w);
 	void (*done)(struct loop_work *w);
@@ -102,5 +89,27 @@ struct loop_work {
 	struct loop_work *next;
 };
 void loop_work(struct loop *l, struct loop_work *w);
+
+/* Files.  The buffer belongs to the request until done(): rc is a byte count or a negative errno;
+ * short counts are as from pread/pwrite. */
+struct loop_file {
+	/* the caller's, unchanged until done() */
+	int fd;
+	void *data;
+	size_t len;
+	uint64_t off;
+	void (*done)(struct loop_file *r, ssize_t rc);
+	void *arg;
+	/* loop's own */
+	struct {
+		bool write;
+		struct loop_file *next, *prev; /* io_uring: waiting for the kernel, or in it */
+		struct loop *loop;             /* epoll */
+		struct loop_work work;
+		ssize_t rc;
+	} priv;
+};
+void loop_pread(struct loop *l, struct loop_file *r);
+void loop_pwrite(struct loop *l, struct loop_file *r);
 
 #endif
