@@ -21,6 +21,9 @@
 #define ROOT_ID UINT64_C(1) /* id and home of the root directory are 1 */
 #define RUN_KEY_MAX (8 + 1 + NAME_MAX_BYTES)
 #define INODE_SEGMENT_EXTENTS 1024
+/* Bounds that keep one item from filling a pack, and one run from filling memory. */
+#define RUN_VALUE_MAX (4u << 20)
+#define RUN_BYTES_MAX (1u << 30)
 
 struct run_item {
 	const uint8_t *key;
@@ -39,9 +42,9 @@ struct run_builder;
 struct run_builder *run_builder_new(void); /* NULL: no memory */
 void run_builder_free(struct run_builder *b);
 SCOPE_PTR(struct run_builder, run_builder_free)
-/* Copies.  value NULL: removal. */
+/* Copies.  value NULL: removal.  Fails: -ENOMEM; -EINVAL no such key, or a refused name; -E2BIG longer than RUN_VALUE_MAX. */
 int run_builder_add(struct run_builder *b, const void *key, size_t key_len, const void *value, size_t value_len);
-/* Ends the builder's content: it is empty afterwards. */
+/* Ends the builder's content: it is empty afterwards.  -ENOMEM; -EFBIG past RUN_BYTES_MAX. */
 int run_builder_finish(struct run_builder *b, struct run **out);
 
 size_t run_count(const struct run *r);
@@ -53,7 +56,10 @@ size_t run_seek(const struct run *r, const void *key, size_t key_len);
 /* false: the run says nothing about key (a removal is something). */
 bool run_find(const struct run *r, const void *key, size_t key_len, struct run_item *out);
 
-/* The encoding.  Decode checks order, bounds, key kinds and names ("/", ".", "..", NUL, over-long: refused). */
+/*
+ * The encoding.  Decode checks order, bounds, key kinds and names ("/", ".", "..", NUL, over-long:
+ * refused); values are checked where they are decoded.  -EBADMSG, with the item in the text.
+ */
 int run_encode(const struct run *r, struct buf *out);
 int run_decode(const void *data, size_t len, struct run **out, struct fault *f);
 
@@ -65,6 +71,10 @@ size_t key_of_name(uint64_t dir, const char *name, size_t len, uint8_t out[RUN_K
 size_t key_of_inode(uint64_t home, uint64_t id, uint32_t segment, uint8_t out[RUN_KEY_MAX]);
 enum key_kind { KEY_NAME = 0, KEY_INODE = 1, KEY_CHUNK = 2, KEY_BAD = 255 };
 enum key_kind key_kind(const uint8_t *key, size_t len);
+/* memcmp order, a prefix before what it begins. */
+int key_compare(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len);
+/* Why a name is refused ("holds a '/'"), or NULL. */
+const char *name_refused(const void *name, size_t len);
 
 /* ---- values ---- */
 struct name_rec {
@@ -98,11 +108,20 @@ SCOPE_VAL(struct inode_rec, inode_rec_fini)
 
 int name_rec_encode(const struct name_rec *n, struct buf *out);
 int name_rec_decode(const void *v, size_t len, struct name_rec *out, struct fault *f);
-/* All segments into a builder: one item a segment, and removals of segments [had, has) that exist no more. */
+/*
+ * All segments into a builder: one item a segment, and removals of segments [has, had) that exist no
+ * more.  -EINVAL: a regular file's extents do not add up to its size, or something is longer than a
+ * reader accepts; or the builder's errors.
+ */
 int inode_rec_put(struct run_builder *b, const struct inode_rec *i, uint32_t segments_had);
 uint32_t inode_rec_segments(const struct inode_rec *i);
 int inode_rec_remove(struct run_builder *b, uint64_t home, uint64_t id, uint32_t segments_had);
-/* Segment 0 starts the record, further ones append extents; call in order. */
+/*
+ * Segment 0 starts the record (*io is then empty: {0}), further ones append extents; call in order.
+ * Whether all have been seen shows in inode_rec_check().  -EBADMSG, with the inode in the text.
+ */
 int inode_rec_decode(const uint8_t *key, size_t key_len, const void *v, size_t len, struct inode_rec *io, struct fault *f);
+/* After the last segment: a regular file's extents add up to its size, others have none.  -EBADMSG. */
+int inode_rec_check(const struct inode_rec *i, struct fault *f);
 
 #endif
