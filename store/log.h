@@ -10,7 +10,7 @@
 
 #include "store/objects.h"
 
-#define LOG_KEY_MAX 64
+#define LOG_KEY_MAX 128 /* dir: at most 100 bytes */
 /* `dir` is "log", or a job's "jobs/NAME/events". */
 void log_key(const char *dir, uint64_t number, char out[LOG_KEY_MAX]);
 /* 0 if the key is no record's name. */
