@@ -45,6 +45,8 @@ uint64_t file_size(const struct node *n);
 /* Is live, as it is, a version that may be published? */
 bool file_is_sealed(const struct mount *m, const struct node *n, uint64_t now);
 bool file_is_log(const struct mount *m, const struct node *n, uint64_t now);
+/* Does it keep the present instant from being quiet? */
+bool file_holds(const struct mount *m, const struct node *n, uint64_t now);
 /* Was any version of it ever sealed (here or in the base)? */
 bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now);
 /* Makes live's content if there is none yet. */

@@ -187,6 +187,7 @@ int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct n
 		if (*out) {
 			if (node_is_dir(*out))
 				(*out)->parent = *dir;
+			node_named(*out, (*dir)->id, text);
 			if (out_name)
 				*out_name = name;
 			return 0;

@@ -72,6 +72,7 @@ static void node_drop(struct nodes *t, struct node *n)
 	list_remove(&n->dirty);
 	xattrs_free(n->xattrs, n->xattr_n);
 	free(n->symlink);
+	free(n->name);
 	file_drop(n->file);
 	free(n);
 }
@@ -140,6 +141,7 @@ struct node *node_from_record(struct nodes *t, struct inode_rec *rec)
 	if (n->file) {
 		n->file->stored = rec->extents;
 		n->file->stored_size = rec->attr.size;
+		n->file->stored_mtime_ns = rec->attr.mtime_ns;
 		rec->extents = EXTENTS_EMPTY;
 	}
 	return n;
@@ -209,6 +211,25 @@ void node_touch(struct nodes *t, struct node *n)
 	n->changed_seq = ++t->seq;
 	if (!list_on(&n->dirty))
 		list_append(&t->dirty_nodes, &n->dirty);
+}
+
+void node_named(struct node *n, uint64_t dir, const char *text)
+{
+	char *copy;
+
+	n->name_dir = dir;
+	if (n->name && strcmp(n->name, text) == 0)
+		return;
+	copy = strdup(text);
+	if (!copy)
+		return;
+	free(n->name);
+	n->name = copy;
+}
+
+const char *node_name(const struct node *n)
+{
+	return n->name ? n->name : "";
 }
 
 struct xattr *xattr_find(struct node *n, const char *name)

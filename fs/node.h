@@ -54,6 +54,7 @@ struct file {
 	struct content *live;  /* NULL: all of it in the store as `stored` says, never opened here */
 	struct extents stored; /* the base's content */
 	uint64_t stored_size;
+	int64_t stored_mtime_ns;
 	struct view *sealed; /* last sealed version, where it is not the base's; NULL else */
 	struct inode_attr sealed_attr;
 	bool live_is_sealed;  /* `sealed` is what live still holds */
@@ -84,8 +85,11 @@ struct node {
 	uint64_t lookups;
 	unsigned opens;
 	unsigned names; /* live names that lead here (of a directory: 1, or 0 once removed) */
+	char *name;     /* the newest seen of them: what messages call it, logs are told by it */
+	uint64_t name_dir; /* the directory it is in */
 	/* base */
 	unsigned links;        /* names in the base */
+	int delta;             /* a freeze's: by how much links will change */
 	uint32_t segments;     /* of its record in the base; 0 = has none */
 	uint64_t changed_seq;
 	struct list dirty;
@@ -130,6 +134,10 @@ void name_release(struct nodes *t, struct name *n);
 
 void name_touch(struct nodes *t, struct name *n); /* on the dirty list, new seq */
 void node_touch(struct nodes *t, struct node *n);
+
+/* Remember a name of it; short of memory the older one stays. */
+void node_named(struct node *n, uint64_t dir, const char *text);
+const char *node_name(const struct node *n); /* never NULL */
 
 struct xattr *xattr_find(struct node *n, const char *name);
 int xattrs_copy(const struct xattr *from, uint32_t n, struct xattr **out);

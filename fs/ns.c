@@ -60,6 +60,8 @@ static void name_set(struct mount *m, struct name *name, struct node *to)
 	name->home = to ? to->home : 0;
 	name->type = to ? node_type(to) : 0;
 	name->appeared_ns = mount_now(m);
+	if (to)
+		node_named(to, name->dir->id, name->text);
 	name_touch(&m->nodes, name);
 }
 

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regular files.  The state of one, and what closes, is fs/file.h's and fs/track/seal.h's matter. */
+#include "fs/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/commit.h"
+#include "fs/hydrate.h"
+#include "fs/stream.h"
+#include "fs/track/death.h"
+
+/* ---- state, under lock ---- */
+
+uint64_t file_size(const struct node *n)
+{
+	return n->file->live ? content_size(n->file->live) : n->file->stored_size;
+}
+
+bool file_is_sealed(const struct mount *m, const struct node *n, uint64_t now)
+{
+	const struct file *f = n->file;
+
+	return !f->changed || f->live_is_sealed || (!f->writing && sealed(&f->facts, &m->opts.policy, now));
+}
+
+static struct log_facts log_facts(const struct node *n)
+{
+	return (struct log_facts){.name = node_name(n), .only_grown_since_seal = n->file->only_grown,
+				  .all_writers_append_since_ns = n->file->append_since_ns};
+}
+
+bool file_is_log(const struct mount *m, const struct node *n, uint64_t now)
+{
+	struct log_facts l = log_facts(n);
+
+	return is_log(&l, &m->opts.policy, now);
+}
+
+bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now)
+{
+	return n->segments > 0 || n->file->sealed || file_is_sealed(m, n, now);
+}
+
+bool file_holds(const struct mount *m, const struct node *n, uint64_t now)
+{
+	struct seal_facts s = n->file->facts;
+	struct log_facts l = log_facts(n);
+
+	if (file_is_sealed(m, n, now))
+		return false;
+	s.newest_other_seal_ns = m->last_seal_tgid == n->file->writer_tgid ? 0 : m->last_seal_ns;
+	return n->file->writing || quiet_holds(&s, &l, &m->opts.policy, now);
+}
+
+void file_born(struct mount *m, struct node *n)
+{
+	n->file->changed = true;
+	n->file->only_grown = true;
+	n->file->facts.last_write_ns = mount_now(m);
+}
+
+int file_content(struct mount *m, struct node *n, struct note *w)
+{
+	struct file *f = n->file;
+	struct fault fault = FAULT_NONE;
+	int rc;
+
+	if (f->live)
+		return 0;
+	if (f->stored_size)
+		rc = content_of_extents(m->contents, n->id, ++f->version, &f->stored, f->stored_size, &f->live, &fault);
+	else
+		rc = content_new(m->contents, n->id, ++f->version, &f->live, &fault);
+	if (rc == 0)
+		note_content(w, n, !f->changed);
+	return rc;
+}
+
+/* Name the sealed version before its bytes change; say that the file is dirty. */
+static int file_before_change(struct mount *m, struct node *n, uint64_t now, struct note *w)
+{
+	struct file *f = n->file;
+	bool was_open = f->changed && !f->live_is_sealed;
+
+	if (was_open && file_is_sealed(m, n, now)) {
+		struct view *v;
+		int rc = content_view(f->live, &v);
+
+		if (rc < 0)
+			return rc;
+		view_unref(f->sealed);
+		f->sealed = v;
+		f->sealed_attr = n->attr;
+		was_open = false;
+	}
+	if (!was_open) {
+		if (f->changed && f->sealed)
+			note_sealed(w, n, view_number(f->sealed), view_size(f->sealed), &f->sealed_attr);
+		f->changed = true;
+		f->live_is_sealed = false;
+		f->only_grown = true;
+		note_dirty(w, n);
+	}
+	return 0;
+}
+
+static void file_touched(struct mount *m, struct node *n)
+{
+	n->attr.mtime_ns = n->attr.ctime_ns = clock_wall(m->clock);
+	n->attr_dirty = true;
+	node_touch(&m->nodes, n);
+}
+
+/* O_TRUNC: an empty version; what was sealed stays as a view of the old one. */
+static int file_restart(struct mount *m, struct node *n, uint64_t now, struct note *w)
+{
+	struct file *f = n->file;
+	struct content *fresh;
+	struct fault fault = FAULT_NONE;
+	int rc = file_content(m, n, w);
+
+	if (rc == 0)
+		rc = file_before_change(m, n, now, w);
+	if (rc == 0)
+		rc = content_new(m->contents, n->id, ++f->version, &fresh, &fault);
+	if (rc < 0)
+		return rc;
+	content_unref(f->live);
+	f->live = fresh;
+	f->ahead = 0;
+	f->only_grown = false;
+	note_content(w, n, false);
+	f->facts.last_write_ns = now;
+	file_touched(m, n);
+	note_node(w, n);
+	return 0;
+}
+
+/* ---- handles ---- */
+
+static void writer_comes(struct file *f, bool appends, uint64_t now)
+{
+	if (f->facts.writers_open++ == 0)
+		f->facts.first_writer_open_ns = now;
+	f->facts.killed_ns = 0;
+	f->appenders += appends;
+	if (f->appenders != f->facts.writers_open)
+		f->append_since_ns = 0;
+	else if (!f->append_since_ns)
+		f->append_since_ns = now;
+}
+
+static void writer_goes(struct file *f, bool appends, uint64_t now)
+{
+	f->appenders -= appends;
+	f->facts.last_release_ns = now;
+	if (--f->facts.writers_open == 0)
+		f->facts.first_writer_open_ns = f->append_since_ns = 0;
+}
+
+int file_open(struct mount *m, uint64_t id, int flags, struct handle **out)
+{
+	bool writes = (flags & O_ACCMODE) != O_RDONLY, first;
+	struct handle *h = calloc(1, sizeof(*h));
+	struct note w = NOTE_EMPTY;
+	struct content *c = NULL;
+	struct node *n;
+	uint64_t now = mount_now(m);
+	int rc = 0;
+
+	if (!h)
+		return -ENOMEM;
+	mount_lock(m);
+	n = node_find(&m->nodes, id);
+	if (!n || !n->file)
+		rc = n ? -EINVAL : -ENOENT;
+	else if (m->read_only && (writes || (flags & O_TRUNC)))
+		rc = m->read_only;
+	if (rc == 0)
+		rc = file_content(m, n, &w);
+	if (rc == 0 && (flags & O_TRUNC) && (file_size(n) || !n->file->changed || n->file->live_is_sealed))
+		rc = file_restart(m, n, now, &w);
+	if (rc == 0)
+		rc = note_done(m, &w);
+	if (rc < 0) {
+		buf_fini(&w.entries);
+		mount_unlock(m);
+		free(h);
+		return rc;
+	}
+	*h = (struct handle){.node = n, .flags = flags, .writes = writes, .appends = writes && (flags & O_APPEND),
+			     .wrote = flags & O_TRUNC};
+	if (writes)
+		writer_comes(n->file, h->appends, now);
+	first = n->opens++ == 0;
+	c = content_ref(n->file->live);
+	mount_unlock(m);
+
+	if (first && !content_is_whole(c)) { /* heads, and the directories at the tail of zips */
+		uint64_t size = content_size(c);
+
+		hydrate_ahead(m, n, c, 0, 1);
+		hydrate_ahead(m, n, c, size - 1, 1);
+	}
+	content_unref(c);
+	*out = h;
+	return 0;
+}
+
+static void file_seals(struct mount *m, struct node *n, uint64_t now, bool pid0, pid_t tgid, struct note *w)
+{
+	struct file *f = n->file;
+
+	f->facts.clean_close_ns = now;
+	f->facts.clean_close_is_pid0 = pid0;
+	if (!f->first_seal_ns)
+		f->first_seal_ns = now;
+	m->last_seal_ns = now;
+	m->last_seal_tgid = tgid;
+	note_sealed(w, n, 0, file_size(n), &n->attr);
+}
+
+int file_flush(struct mount *m, struct handle *h, pid_t tid)
+{
+	struct file *f = h->node->file;
+	struct note w = NOTE_EMPTY;
+	enum close_kind kind;
+	pid_t tgid;
+	uint64_t now;
+	int rc;
+
+	if (!h->writes)
+		return 0;
+	kind = tid ? death_of(tid, m->death_detection) : CLOSE_CLEAN;
+	tgid = tid ? death_tgid(tid) : 0;
+	mount_lock(m);
+	now = mount_now(m);
+	if (f->changed && !f->live_is_sealed && (!tid || !f->writer_tgid || f->writer_tgid == tgid)) {
+		if (kind == CLOSE_CLEAN)
+			file_seals(m, h->node, now, tid == 0, tgid, &w);
+		else
+			f->facts.killed_ns = now;
+	}
+	rc = note_done(m, &w);
+	mount_unlock(m);
+	return rc;
+}
+
+void file_release(struct mount *m, struct handle *h)
+{
+	struct node *n = h->node;
+
+	mount_lock(m);
+	if (h->writes)
+		writer_goes(n->file, h->appends, mount_now(m));
+	n->opens--;
+	node_release(&m->nodes, n);
+	mount_unlock(m);
+	free(h);
+}
+
+/* ---- bytes ---- */
+
+static struct content *live_ref(struct mount *m, struct node *n)
+{
+	struct content *c;
+
+	mount_lock(m);
+	c = content_ref(n->file->live);
+	mount_unlock(m);
+	return c;
+}
+
+ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off)
+{
+	scoped(content_unref) struct content *c = live_ref(m, h->node);
+	ssize_t got;
+
+	for (;;) {
+		int rc;
+
+		got = content_read(c, data, len, off);
+		if (got != -ENODATA)
+			break;
+		rc = hydrate(m, h->node, c, off, len, false);
+		if (rc < 0)
+			return rc;
+	}
+	if (got > 0)
+		hydrate_window(m, h->node, c, off, (size_t)got);
+	return got;
+}
+
+/*
+ * The two halves of every change of bytes: before it the sealed version is named and the writer
+ * noted; after it times are set.  Between them the bytes change without the lock.
+ */
+static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, struct content **out)
+{
+	struct file *f = n->file;
+	struct note w = NOTE_EMPTY;
+	pid_t tgid = f->writer_tgid;
+	uint64_t now;
+	int rc;
+
+	if (tid != f->writer_tid)
+		tgid = tid ? death_tgid(tid) : 0;
+	mount_lock(m);
+	now = mount_now(m);
+	rc = m->read_only;
+	if (rc == 0)
+		rc = file_content(m, n, &w);
+	if (rc == 0)
+		rc = file_before_change(m, n, now, &w);
+	if (rc == 0)
+		rc = note_done(m, &w);
+	if (rc == 0) {
+		f->writer_tid = tid;
+		f->writer_tgid = tgid;
+		f->facts.last_write_ns = now;
+		f->facts.last_write_unknown = false;
+		f->only_grown = f->only_grown && grows;
+		f->writing++;
+		node_touch(&m->nodes, n);
+		*out = content_ref(f->live);
+	}
+	buf_fini(&w.entries);
+	mount_unlock(m);
+	return rc;
+}
+
+static void change_end(struct mount *m, struct node *n)
+{
+	struct file *f = n->file;
+
+	mount_lock(m);
+	f->writing--;
+	f->facts.last_write_ns = mount_now(m);
+	file_touched(m, n);
+	mount_unlock(m);
+}
+
+ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid)
+{
+	scoped(content_unref) struct content *c = NULL;
+	struct node *n = h->node;
+	uint64_t at = off;
+	ssize_t put;
+	int rc = change_begin(m, n, tid, h->appends || off >= file_size(n), &c);
+
+	if (rc < 0)
+		return rc;
+	h->wrote = true;
+	rc = content_is_whole(c) ? 0 : hydrate(m, n, c, off, len, true);
+	put = rc < 0 ? rc : content_write(c, data, len, off, h->appends, &at);
+	change_end(m, n);
+	if (put > 0)
+		stream_kick(m, n, c);
+	return put;
+}
+
+int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
+{
+	scoped(content_unref) struct content *c = NULL;
+	struct note w = NOTE_EMPTY;
+	struct node *n;
+	uint64_t now;
+	int rc;
+
+	mount_lock(m);
+	now = mount_now(m);
+	n = node_find(&m->nodes, id);
+	rc = !n ? -ENOENT : !n->file ? (node_is_dir(n) ? -EISDIR : -EINVAL) : m->read_only;
+	if (rc == 0)
+		n->opens++;
+	if (rc == 0 && size == 0) {
+		rc = file_restart(m, n, now, &w);
+		if (rc == 0 && n->file->facts.writers_open == 0)
+			file_seals(m, n, now, false, 0, &w);
+		if (rc == 0)
+			rc = note_done(m, &w);
+		n->opens--;
+		buf_fini(&w.entries);
+		mount_unlock(m);
+		return rc;
+	}
+	mount_unlock(m);
+	if (rc < 0)
+		return rc;
+
+	rc = change_begin(m, n, tid, size >= file_size(n), &c);
+	if (rc == 0) {
+		while ((rc = content_truncate(c, size)) == -ENODATA)
+			if ((rc = hydrate(m, n, c, size ? size - 1 : 0, 1, false)) < 0)
+				break;
+		change_end(m, n);
+	}
+	mount_lock(m);
+	if (rc == 0 && n->file->facts.writers_open == 0)
+		file_seals(m, n, mount_now(m), false, 0, &w); /* by path: nobody will close it */
+	if (rc == 0) {
+		note_node(&w, n);
+		rc = note_done(m, &w);
+	}
+	n->opens--;
+	mount_unlock(m);
+	return rc;
+}
+
+int file_fsync(struct mount *m, struct handle *h, bool data_only)
+{
+	scoped(content_unref) struct content *c = live_ref(m, h->node);
+	struct file *f = h->node->file;
+	struct note w = NOTE_EMPTY;
+	int rc = content_sync(c, data_only);
+
+	if (rc < 0)
+		return rc;
+	mount_lock(m);
+	if (f->changed && !f->live_is_sealed && !f->writing) {
+		note_node(&w, h->node);
+		file_seals(m, h->node, mount_now(m), false, f->writer_tgid, &w);
+	}
+	rc = note_done(m, &w);
+	mount_unlock(m);
+	if (rc == 0)
+		rc = journal_sync(m->journal);
+	if (rc == 0 && m->opts.fsync_remote)
+		rc = committer_sync(m, 0, NULL);
+	return rc;
+}
+
+int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid)
+{
+	scoped(content_unref) struct content *c = NULL;
+	int rc = change_begin(m, h->node, tid, mode == 0 || mode == FALLOC_FL_KEEP_SIZE, &c);
+
+	if (rc < 0)
+		return rc;
+	h->wrote = true;
+	if (mode & ~FALLOC_FL_KEEP_SIZE) /* punched or zeroed: its edges are parts of chunks */
+		rc = hydrate(m, h->node, c, off, len, false);
+	if (rc == 0)
+		rc = content_allocate(c, off, len, mode);
+	change_end(m, h->node);
+	return rc;
+}
+
+off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence)
+{
+	scoped(content_unref) struct content *c = live_ref(m, h->node);
+
+	return content_seek(c, off, whence);
+}
+
+#define COPY_PIECE (1u << 20)
+
+ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,
+		  pid_t tid)
+{
+	size_t sum = 0, most = len < (64u << 20) ? len : (64u << 20);
+	scoped(free) uint8_t *piece = malloc(COPY_PIECE);
+
+	if (!piece)
+		return -ENOMEM;
+	while (sum < most) {
+		size_t want = most - sum < COPY_PIECE ? most - sum : COPY_PIECE;
+		ssize_t got = file_read(m, from, piece, want, from_off + sum);
+
+		if (got > 0)
+			got = file_write(m, to, piece, (size_t)got, to_off + sum, tid);
+		if (got < 0)
+			return sum ? (ssize_t)sum : got;
+		if (got == 0)
+			break;
+		sum += (size_t)got;
+	}
+	return (ssize_t)sum;
+}
