@@ -162,7 +162,7 @@ static int decode_zstd(const void *stored, size_t stored_len, void *out, size_t 
 	return 0;
 }
 
-static int decode(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length, struct fault *f)
+int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length, struct fault *f)
 {
 	switch (codec) {
 	case CODEC_RAW:
@@ -184,7 +184,7 @@ int chunk_decode(const uint8_t secret[STORE_SECRET_BYTES], enum codec codec, con
 {
 	struct hash128 got;
 	char name[33];
-	int rc = decode(codec, stored, stored_len, out, length, f);
+	int rc = chunk_unpack(codec, stored, stored_len, out, length, f);
 
 	if (rc == 0) {
 		chunk_hash(secret, out, length, &got);

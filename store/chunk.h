@@ -44,6 +44,9 @@ bool chunk_compressible(const void *data, size_t len);
 size_t chunk_compress(const void *data, size_t len, void *out, size_t cap);
 size_t chunk_compress_bound(size_t len);
 
+/* Stored bytes back to exactly `length` bytes, not checked: for what a hash around it keeps.  -EPROTO. */
+int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length, struct fault *f);
+
 /*
  * Stored bytes back to content: decode into out (exactly `length` bytes) and check the hash.
  * Fails: -EBADMSG content is not what the hash says; -EPROTO codec unknown or does not decode.

@@ -53,15 +53,26 @@ struct record_head {
 	char host[64]; /* of the writer, for the message that refuses a takeover; NUL-ended */
 };
 
-/* header ‖ codec ‖ body (zstd where it pays) ‖ hash.  `body` may be empty. */
+#define RECORD_BODY_MAX (16u << 20) /* writers pack a run from 1 MiB on */
+#define RUN_REF_BYTES 45
+
+/*
+ * header ‖ codec ‖ body (zstd where it pays) ‖ hash.  `body` may be empty.
+ * Fails: -EINVAL the header says what no record may; -E2BIG body longer than RECORD_BODY_MAX; -ENOMEM.
+ */
 int record_encode(const uint8_t secret[STORE_SECRET_BYTES], const struct record_head *h, const void *body, size_t body_len,
 		  struct buf *out);
-/* Checks magic, version, store id, hash and bounds.  *body is decoded, the caller's. */
+/*
+ * Checks magic, version, store id, hash and bounds.  *body (may be NULL) is decoded, the caller's.
+ * Fails: -EBADMSG damaged, not a record, or of another store; -EPROTONOSUPPORT of a later version;
+ * -EPROTO its body does not decode; -ENOMEM (SOON).
+ */
 int record_decode(const struct store_format *s, const void *data, size_t len, struct record_head *out, struct buf *body,
 		  struct fault *f);
 /* Hash of a whole record object: what the next one's `prev` holds. */
 void record_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct hash128 *out);
 
+/* RUN_REF_BYTES.  Decode: -EBADMSG if it names what cannot be in a pack. */
 int run_ref_encode(const struct run_ref *r, struct buf *out);
 int run_ref_decode(struct reader *r, struct run_ref *out);
 
