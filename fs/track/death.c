@@ -71,7 +71,7 @@ static bool proc_text(pid_t pid, const char *file, char *out, size_t out_size)
 	scoped(fd_close) int fd = -1;
 	ssize_t got;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file); /* fits: both are short */
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file); /* fits */
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;

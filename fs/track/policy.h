@@ -8,19 +8,19 @@
 #include "base/clock.h"
 
 struct track_policy {
-	uint64_t quiet_ns;       /* no change for so long: a moment may be frozen */
-	uint64_t commit_gap_ns;  /* least time between two commits */
-	uint64_t settle_ns;      /* a set of a new shape still grows if it changed within this */
-	uint64_t patience_ns;    /* then an objection that is not renewed is dropped */
+	uint64_t quiet_ns;         /* no change for so long: a moment may be frozen */
+	uint64_t commit_gap_ns;    /* least time between two commits */
+	uint64_t settle_ns;        /* a set of a new shape still grows if it changed within this */
+	uint64_t patience_ns;      /* then an objection that is not renewed is dropped */
 	uint64_t patience_most_ns; /* ... and one that is renewed again and again */
-	uint64_t shard_wait_ns;  /* a set with every name but fewer shards than its sibling */
-	uint64_t writer_long_ns; /* a writer open for longer holds no quiet moment back */
-	uint64_t log_append_ns;  /* O_APPEND by all writers for so long makes a log */
-	uint64_t mapped_still_ns; /* a mapped write nobody synced is sealed so long after RELEASE */
-	uint64_t pid0_still_ns;  /* a FLUSH by a process we cannot see seals so long after the write */
-	uint64_t ack_wait_ns;    /* sync, fsync=remote and umount wait so long for a quiet moment */
-	uint32_t loss_factor;    /* more than so many times the gain may not be deleted */
-	const char *logs;        /* patterns of fnmatch(3) on the last name, ':' between them */
+	uint64_t shard_wait_ns;    /* a set with every name but fewer shards than its sibling */
+	uint64_t writer_long_ns;   /* a writer open for longer holds no quiet moment back */
+	uint64_t log_append_ns;    /* O_APPEND by all writers for so long makes a log */
+	uint64_t mapped_still_ns;  /* a mapped write not synced is sealed so long after RELEASE */
+	uint64_t pid0_still_ns;    /* a FLUSH by pid 0 seals so long after the last write */
+	uint64_t ack_wait_ns;      /* sync, fsync=remote and umount wait so long for quiet */
+	uint32_t loss_factor;      /* more than so many times the gain may not be deleted */
+	const char *logs;          /* patterns of fnmatch(3) on the last name, ':' between them */
 };
 
 #define TRACK_LOGS_DEFAULT "*tfevents*:*.log:*.jsonl:*.csv:*.wandb"

@@ -75,7 +75,8 @@ static uint64_t renewed_until(const struct judge *j, const struct vouch_set *s, 
 	return earlier(s->last_ns + wait_ns, s->first_ns + j->p->patience_most_ns);
 }
 
-static void judge_against(struct judge *j, const struct vouch_set *s, const struct vouch_set *sibling)
+static void judge_against(struct judge *j, const struct vouch_set *s,
+			  const struct vouch_set *sibling)
 {
 	struct vouch_lack lack = vouch_lacks(s, sibling);
 	char mine[120], theirs[120], more[32] = "";
@@ -333,7 +334,7 @@ static void judge_loss(struct judge *j)
 	for (size_t i = 0; i < j->in->dirs_n; i++)
 		for (size_t k = 0; k < j->in->dirs[i]->items_n; k++)
 			balance_add(&b, j->in->dirs[i], &j->in->dirs[i]->items[k].e);
-	if (b.lost == 0 || b.lost / p->loss_factor <= b.gained)
+	if (b.lost <= b.gained * p->loss_factor)
 		return;
 	until_ns = earlier(b.last_loss_ns + p->patience_ns, b.first_loss_ns + p->patience_most_ns);
 	if (j->in->unsealed_growing)
@@ -388,7 +389,7 @@ enum vouch_verdict vouch(const struct vouch_input *in, const struct track_policy
 		return no_memory(now_ns, why);
 	if (!why->objection)
 		return VOUCH_GOOD;
-	/* a tree that has changed since will not grow any calmer: a newer commit is to be asked about */
+	/* once the tree has changed, waiting makes N no better: ask about a newer commit */
 	why->again_ns = in->changed_ns ? 0 : j.until_ns;
 	return VOUCH_NOT_YET;
 }

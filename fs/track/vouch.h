@@ -43,7 +43,7 @@
  *   timm, Lightning, torch.save      step-200.pt, epoch=1-step=9.ckpt: their like is there: at
  *     (one file a checkpoint)        once; the first of them 10 s
  *   last.pt in place, metrics.json   rewritten, no gain of a name: at once
- *   keep-last-1 in place order       save, then delete: at once; delete, then save: 3, then at once
+ *   keep-last-1 of single files      at once; deleted before the save: 3 until it is saved
  *   TensorBoard, CSV, wandb          logs: never in the way
  *   set left half by a crash         holds for `patience`, then is taken as it is
  *   not protected                    a set rewritten under unchanged names in its directory

@@ -67,8 +67,8 @@ const struct vouch_set *vouch_sibling(const struct vouch_family *f, const struct
 
 /* What s lacks of its sibling. */
 struct vouch_lack {
-	const struct vouch_item *name; /* a member of the sibling whose like s has not; NULL: none */
-	size_t names;                  /* how many such */
+	const struct vouch_item *name;  /* a member whose like s has not at all; NULL: none */
+	size_t names;                   /* how many such */
 	const struct vouch_item *shard; /* one that s has fewer of; NULL: none */
 	size_t shards_have, shards_want;
 };
