@@ -4,6 +4,11 @@
  * connections.  Knows nothing of AWS.  Thread: the loop's.
  * Proxies and NO_PROXY are libcurl's own from the environment; the CA bundle comes from
  * AWS_CA_BUNDLE, then libcurl's default.  Redirects are never followed here.  `Expect:` is never sent.
+ * HTTP/1.1 always.  The process ignores SIGPIPE from the first client on; children inherit that.
+ *
+ * Faults name method and URL, without the query.  SOON: what the network did (-ECONNREFUSED,
+ * -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH, -EPROTO), -ENOMEM.  FINAL: -EINVAL (URL, CA bundle), -EACCES (a
+ * certificate that does not verify), -EMSGSIZE (response too long), -ECANCELED.
  */
 #ifndef HOLDFAST_BASE_HTTP_H
 #define HOLDFAST_BASE_HTTP_H
@@ -46,11 +51,13 @@ struct http_req {
 };
 
 void http_start(struct http_client *c, struct http_req *r);
-void http_cancel(struct http_client *c, struct http_req *r); /* done() is called with -ECANCELED before it returns */
+/* done() is called with -ECANCELED before this returns.  Nothing happens to a request that is not
+ * open.  done() is never called from inside http_start(). */
+void http_cancel(struct http_client *c, struct http_req *r);
 /* Start and run the loop until done; for callers that own the loop and have nothing else to do. */
 int http_do(struct http_client *c, struct loop *l, struct http_req *r);
 
-/* Value of a response header, copied into out; false if absent.  `name` in lower case. */
+/* Value of a response header, copied into out; false if absent or longer than cap - 1.  `name` in lower case. */
 bool http_header(const struct http_req *r, const char *name, char *out, size_t cap);
 void http_req_fini(struct http_req *r); /* ends head and body_in */
 
