@@ -356,3 +356,20 @@ void moment_settle(struct mount *m, struct moment *x)
 		node_release(&m->nodes, n);
 	}
 }
+
+uint64_t moment_dirty_bytes(struct mount *m)
+{
+	uint64_t sum = 0;
+
+	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
+		const struct node *n = node_of(l);
+		uint64_t mapped;
+
+		if (!n->file || !n->file->changed || !n->file->live || n->names == 0)
+			continue;
+		mapped = content_mapped(n->file->live);
+		if (mapped < file_size(n))
+			sum += file_size(n) - mapped;
+	}
+	return sum;
+}

@@ -58,6 +58,8 @@ void moment_promote(struct mount *m, struct moment *x);
 /* Fills rec.extents and makes the run.  No lock needed: views and recs are the moment's own. */
 int moment_encode(struct moment *x, struct run **out);
 void moment_settle(struct mount *m, struct moment *x);
+/* Bytes of changed files that are on no list of a promoted moment and not in the store yet; under lock. */
+uint64_t moment_dirty_bytes(struct mount *m);
 /* Also of one that was never promoted. */
 void moment_free(struct moment *x);
 SCOPE_PTR(struct moment, moment_free)

@@ -126,6 +126,14 @@ uint32_t view_number(const struct view *v); /* unique in its content */
 bool view_unmapped(struct view *v, uint64_t from, struct range *out);
 /* Overlay on bytes read from content_fd(): see the order above. */
 int view_patch(struct view *v, uint8_t *data, size_t len, uint64_t off);
+/* Would view_patch() overwrite anything in [off, off+len)? */
+bool view_patches(struct view *v, uint64_t off, uint64_t len);
+/*
+ * A file that grew a little (a log) keeps its last short chunk in the map and lacks what came behind: take trailing
+ * extents shorter than CHUNK_MIN (at most CHUNK_MIN bytes in all) out of the map if unmapped bytes follow them, so that
+ * growing makes one extent of it and not one a commit.
+ */
+void view_reopen_tail(struct view *v);
 /* Extents now stored for [off, …): into the view's map, and into the content's where its bytes are still the same. */
 int view_map(struct view *v, uint64_t off, const struct extents *x);
 /* The whole file as extents; -EAGAIN while a range is unmapped. */

@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The committer.  See commit.h. */
+#include "fs/commit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "fs/file.h"
+#include "fs/gain.h"
+#include "fs/moment.h"
+#include "fs/replay.h"
+#include "fs/send.h"
+#include "store/log.h"
+
+#define TICK_NS (100 * NS_PER_MS)
+#define APPEND_TRY_NS (5 * NS_PER_S)  /* then the thread looks up: is it to end? */
+#define AGAIN_NS (5 * NS_PER_S)       /* after a fault that will not go away by itself */
+#define RUN_IN_RECORD_MOST (1u << 20) /* a larger run lies in packs: a 412 never sends much again */
+#define CUMULATIVE_EVERY 64
+#define BASE_LEAST (UINT64_C(1) << 20)
+#define BASE_READ_MS (60 * 1000)
+
+/* What is being put on the log. */
+struct record {
+	struct record_head head;
+	struct run *run;
+	struct buf raw; /* I1 */
+	bool on_log;    /* its number is taken by it */
+};
+
+struct committer {
+	struct mount *m;
+	pthread_t thread;
+	bool running;
+
+	/* the thread's */
+	struct loop *loop;
+	struct objects *objects;
+	struct hash128 hash; /* of record `number` */
+	struct gains *gains;
+	struct moment *flying, *pending;
+	struct sender *sender; /* moves flying's bytes */
+	struct record record;
+	uint64_t gap_from_ns;   /* when the last commit was frozen */
+	uint64_t retry_ns;      /* not before */
+	bool newest_quiet;      /* facts of the newest commit, for vouch() */
+	char newest_holder[NAME_MAX_BYTES + 1];
+	uint64_t newest_seq, newest_frozen_ns, changed_ns;
+	uint64_t vouch_ns;      /* ask again then; 0: only a newer commit can change the verdict */
+	uint64_t vouched_ack_ns;
+
+	/* under the mount's lock */
+	pthread_cond_t wake;    /* for the thread */
+	pthread_cond_t moved;   /* for those who wait for it */
+	bool kicked, ending;
+	uint64_t number, good, newest;
+	uint64_t durable_seq;   /* changes up to here are in `good` */
+	unsigned waiters;
+	uint64_t ack_ns;        /* since when the oldest of them waits; 0: none */
+	uint64_t good_frozen_ns;
+	int64_t good_time_ns;
+	uint64_t commits;
+	bool fenced;
+	struct vouch_reason why;
+	struct fault fault;     /* the newest that keeps commits back */
+	uint64_t faults;
+};
+
+/* ---- fencing ---- */
+
+static void go_read_only(struct committer *c, const struct record_head *by)
+{
+	struct mount *m = c->m;
+
+	mount_lock(m);
+	c->fenced = true;
+	m->read_only = -EROFS;
+	(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "record %llu: %s has taken the store over",
+		       (unsigned long long)by->number, by->host);
+	pthread_cond_broadcast(&c->moved);
+	mount_unlock(m);
+	log_error("%s: %s; this mount is read-only from now on", m->opts.uri, m->why_read_only);
+}
+
+/* Somebody else has the number that we wanted.  0: read on, try the next; -EROFS: we are fenced. */
+static int read_on(struct committer *c, const struct buf *theirs, struct fault *f)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	struct record_head h;
+	int rc = record_decode(&c->m->format, theirs->data, theirs->len, &h, &body, f);
+
+	if (rc < 0)
+		return rc;
+	if (h.kind == RECORD_JOIN || h.kind == RECORD_RESET || h.kind == RECORD_COMMIT) {
+		go_read_only(c, &h);
+		return fault_set(f, -EROFS, FAULT_FINAL, "%s", c->m->why_read_only);
+	}
+	record_hash(c->m->format.secret, theirs->data, theirs->len, &c->hash);
+	mount_lock(c->m);
+	c->number = h.number;
+	mount_unlock(c->m);
+	return 0;
+}
+
+/* ---- records ---- */
+
+static void record_drop(struct record *r)
+{
+	run_unref(r->run);
+	buf_fini(&r->raw);
+	*r = (struct record){.run = NULL};
+}
+
+static int sink_put(struct pack_sink *sink, const void *data, size_t len, uint64_t *pack, struct fault *f)
+{
+	return lanes_put_pack(sink->arg, data, len, pack, f);
+}
+
+/* The body of a record: the run itself, or where it lies. */
+static int record_body(struct committer *c, struct run *run, uint16_t *flags, struct buf *out, struct fault *f)
+{
+	struct pack_sink sink = {.put = sink_put, .arg = c->m->lanes};
+	struct run_ref ref;
+	int rc;
+
+	if (!run)
+		return 0;
+	if (run_bytes(run) <= RUN_IN_RECORD_MOST)
+		return run_encode(run, out);
+	rc = run_pack(&c->m->format, &sink, run, &ref, f);
+	if (rc < 0)
+		return rc;
+	*flags |= RECORD_PACKED;
+	return run_ref_encode(&ref, out);
+}
+
+static struct record_head next_head(struct committer *c, enum record_kind kind)
+{
+	const struct record_head *was = state_head(c->m->state);
+	struct record_head h = {.store = c->m->format.id, .number = c->number + 1, .prev = c->hash, .kind = kind,
+				.slot = (uint16_t)c->m->opts.slot, .slots = (uint16_t)c->m->opts.slots,
+				.attempt = c->m->opts.attempt, .fence = c->m->fence, .time_ns = clock_wall(c->m->clock),
+				.from = was->number, .good = c->good, .base_upto = was->base_upto, .base = was->base,
+				.cumulative = was->cumulative};
+
+	(void)snprintf(h.host, sizeof(h.host), "%s", c->m->host);
+	h.nonce = (uint64_t)clock_mono(c->m->clock) ^ (uint64_t)h.time_ns << 20;
+	return h;
+}
+
+/* A run of everything since the base, so that a new mount reads few records. */
+static int make_cumulative(struct committer *c, struct run **run)
+{
+	scoped(run_unref) struct run *since = NULL;
+	struct run *merged, *both[2];
+	int rc = state_cumulative(c->m->state, &since);
+
+	if (rc < 0)
+		return rc;
+	both[0] = *run;
+	both[1] = since;
+	rc = run_merge(*run ? both : both + 1, *run ? 2 : 1, false, &merged);
+	if (rc < 0)
+		return rc;
+	run_unref(*run);
+	*run = merged;
+	return 0;
+}
+
+static bool base_due(const struct committer *c)
+{
+	const struct record_head *h = state_head(c->m->state);
+	uint64_t most = h->base.bytes / 10;
+
+	return state_cumulative_bytes(c->m->state) > (most > BASE_LEAST ? most : BASE_LEAST);
+}
+
+/* The present state as one run in packs; the record that is being made is the first above it. */
+static int make_base(struct committer *c, struct record_head *h, struct fault *f)
+{
+	struct pack_sink sink = {.put = sink_put, .arg = c->m->lanes};
+	struct block_source src;
+	int rc;
+
+	lanes_block_source(c->m->lanes, BASE_READ_MS, &src);
+	rc = state_pack_base(c->m->state, &src, &sink, &h->base, f);
+	if (rc < 0)
+		return fault_in(f, "base");
+	h->base_upto = h->from;
+	h->cumulative = 0;
+	return 0;
+}
+
+/* What this record's body has to hold beyond its own run. */
+static int make_body_run(struct committer *c, struct record *r, bool last, struct fault *f)
+{
+	bool due = state_depth(c->m->state) + 1 >= CUMULATIVE_EVERY;
+	int rc = 0;
+
+	if ((due || last) && base_due(c))
+		rc = make_base(c, &r->head, f);
+	else if (due && r->run)
+		rc = make_cumulative(c, &r->run);
+	else
+		return 0;
+	if (rc == 0 && r->run) {
+		r->head.flags |= RECORD_CUMULATIVE;
+		r->head.cumulative = r->head.number;
+	}
+	return rc;
+}
+
+/* Encodes c->record.head and run as the next record. */
+static int record_make(struct committer *c, struct fault *f)
+{
+	struct record *r = &c->record;
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	int rc = make_body_run(c, r, r->head.flags & RECORD_RELEASE, f);
+
+	if (rc == 0)
+		rc = record_body(c, r->run, &r->head.flags, &body, f);
+	if (rc == 0)
+		rc = record_encode(c->m->format.secret, &r->head, body.data, body.len, &r->raw);
+	if (rc < 0 && !f->code)
+		(void)fault_errno(f, rc, "record %llu", (unsigned long long)r->head.number);
+	return rc;
+}
+
+/* After the record is on the log: the state is the next one. */
+static int record_landed(struct committer *c, struct fault *f)
+{
+	struct record *r = &c->record;
+	struct state *next = NULL;
+	int rc;
+
+	record_hash(c->m->format.secret, r->raw.data, r->raw.len, &c->hash);
+	if (r->head.base_upto != state_head(c->m->state)->base_upto)
+		rc = state_load(c->objects, &c->m->format, r->head.number, &r->raw, &next, f);
+	else
+		rc = state_next(c->m->state, &r->head, r->run, &next);
+	if (rc < 0)
+		return rc;
+	mount_lock(c->m);
+	state_unref(c->m->state);
+	c->m->state = next;
+	c->number = r->head.number;
+	mount_unlock(c->m);
+	return 0;
+}
+
+/*
+ * One try to append c->record.  0: it is there; -EAGAIN: later, the same bytes; -ECANCELED: the
+ * number went to a record that is no writer's, make it again.
+ */
+static int record_append(struct committer *c, struct fault *f)
+{
+	struct record *r = &c->record;
+	scoped(buf_fini) struct buf theirs = BUF_EMPTY;
+	int rc = log_append(c->objects, "log", r->head.number, r->raw.data, r->raw.len,
+			    mount_now(c->m) + APPEND_TRY_NS, &theirs, f);
+
+	if (rc == 0)
+		return 0;
+	if (rc == -EEXIST) {
+		rc = read_on(c, &theirs, f);
+		return rc < 0 ? rc : -ECANCELED;
+	}
+	return f->retry == FAULT_SOON || f->retry == FAULT_PACED ? -EAGAIN : rc;
+}
+
+/* ---- good ---- */
+
+/* Facts that only the live tree knows: the first change but of logs since the newest commit was frozen. */
+static void look_for_changes(struct committer *c, uint64_t now, bool *growing)
+{
+	struct mount *m = c->m;
+	uint64_t changed = m->last_change_ns > c->newest_frozen_ns ? m->last_change_ns : 0;
+
+	*growing = false;
+	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
+		struct node *n = (struct node *)((char *)l - offsetof(struct node, dirty));
+		uint64_t wrote;
+
+		if (!n->file || !n->file->changed || file_is_log(m, n, now))
+			continue;
+		wrote = n->file->facts.last_write_ns;
+		if (wrote > c->newest_frozen_ns && (!changed || wrote < changed))
+			changed = wrote;
+		if (!file_ever_sealed(m, n, now) && n->file->facts.writers_open)
+			*growing = true;
+	}
+	if (changed && !c->changed_ns)
+		c->changed_ns = changed;
+}
+
+/* Is the newest commit (the one in flight included) good?  Sets why and vouch_ns. */
+static bool newest_is_good(struct committer *c)
+{
+	scoped(vouch_input_fini) struct vouch_input in = VOUCH_INPUT_EMPTY;
+	struct vouch_reason why = {.objection = 0};
+	uint64_t now = mount_now(c->m);
+	enum vouch_verdict verdict;
+	bool growing;
+	int rc;
+
+	mount_lock(c->m);
+	look_for_changes(c, now, &growing);
+	in.ack_ns = c->ack_ns;
+	mount_unlock(c->m);
+	in.quiet = c->newest_quiet;
+	in.holder = c->newest_holder[0] ? c->newest_holder : NULL;
+	in.changed_ns = c->changed_ns;
+	in.unsealed_growing = growing;
+	rc = gains_input(c->gains, c->m, &in);
+	if (rc < 0)
+		in.failed = true;
+	verdict = vouch(&in, &c->m->opts.policy, now, &why);
+	c->vouched_ack_ns = in.ack_ns;
+	c->vouch_ns = verdict == VOUCH_GOOD ? 0 : why.again_ns;
+	mount_lock(c->m);
+	c->why = why;
+	mount_unlock(c->m);
+	return verdict == VOUCH_GOOD;
+}
+
+static void good_moved(struct committer *c)
+{
+	mount_lock(c->m);
+	c->good = c->newest;
+	c->durable_seq = c->newest_seq;
+	c->good_frozen_ns = c->newest_frozen_ns;
+	c->good_time_ns = c->record.head.time_ns;
+	c->why = (struct vouch_reason){.objection = 0};
+	pthread_cond_broadcast(&c->moved);
+	mount_unlock(c->m);
+	gains_clear(c->gains);
+}
+
+/* ---- faults ---- */
+
+static void faulted(struct committer *c, const struct fault *f)
+{
+	bool is_new;
+
+	mount_lock(c->m);
+	is_new = strcmp(c->fault.text, f->text) != 0;
+	c->fault = *f;
+	c->faults++;
+	pthread_cond_broadcast(&c->moved);
+	mount_unlock(c->m);
+	c->retry_ns = mount_now(c->m) + AGAIN_NS;
+	if (is_new)
+		log_error("commit: %s; what is unsent stays in the cache and is tried again", f->text);
+}
+
+static void healed(struct committer *c)
+{
+	mount_lock(c->m);
+	c->fault = FAULT_NONE;
+	mount_unlock(c->m);
+}
+
+/* ---- one moment's way ---- */
+
+static bool freeze_due(struct committer *c, uint64_t now)
+{
+	const struct track_policy *p = &c->m->opts.policy;
+	bool quiet = moment_quiet(c->m, now, NULL);
+
+	if (!list_on(&c->m->nodes.dirty_names) && !list_on(&c->m->nodes.dirty_nodes))
+		return false;
+	if (c->ack_ns)
+		return quiet || now - c->ack_ns >= p->ack_wait_ns;
+	if (now - c->gap_from_ns < p->commit_gap_ns)
+		return false;
+	return quiet || now - c->gap_from_ns >= p->patience_ns;
+}
+
+/* Nothing differs from the base: if that is all good, every change so far is durable. */
+static void nothing_to_commit(struct committer *c)
+{
+	if (c->flying || c->pending || c->good != c->newest)
+		return;
+	c->durable_seq = c->m->nodes.seq;
+	pthread_cond_broadcast(&c->moved);
+}
+
+static void freeze(struct committer *c, struct moment **out)
+{
+	struct mount *m = c->m;
+	uint64_t now;
+	int rc;
+
+	mount_lock(m);
+	now = mount_now(m);
+	rc = -EAGAIN;
+	if (m->read_only)
+		goto out;
+	if (freeze_due(c, now)) {
+		moment_free(*out); /* a newer quiet instant replaces it */
+		*out = NULL;
+		rc = moment_freeze(m, now, out);
+	}
+	if (rc == -EAGAIN && !list_on(&m->nodes.dirty_names) && !list_on(&m->nodes.dirty_nodes))
+		nothing_to_commit(c);
+out:
+	mount_unlock(m);
+	if (rc < 0 && rc != -EAGAIN)
+		log_error("freeze: %s", strerror(-rc));
+}
+
+static void take_off(struct committer *c)
+{
+	struct mount *m = c->m;
+	struct moment *x = take(&c->pending);
+
+	mount_lock(m);
+	moment_promote(m, x);
+	(void)gains_merge(c->gains, m, x); /* a failure shows as "not yet" */
+	c->gap_from_ns = x->frozen_ns;
+	mount_unlock(m);
+	c->newest_quiet = x->quiet;
+	memcpy(c->newest_holder, x->holder, sizeof(x->holder));
+	c->newest_seq = x->seq;
+	c->newest_frozen_ns = x->frozen_ns;
+	c->changed_ns = 0;
+	c->flying = x;
+	sender_start(c->sender, x);
+}
+
+static int commit_make(struct committer *c, struct fault *f)
+{
+	struct record *r = &c->record;
+	int rc;
+
+	r->head = next_head(c, RECORD_COMMIT);
+	rc = moment_encode(c->flying, &r->run);
+	if (rc < 0)
+		return fault_errno(f, rc, "encode");
+	if (c->flying->quiet)
+		r->head.flags |= RECORD_QUIET;
+	if (newest_is_good(c))
+		r->head.good = r->head.number;
+	return record_make(c, f);
+}
+
+static void landed(struct committer *c)
+{
+	uint64_t number = c->record.head.number;
+	bool good = c->record.head.good == number;
+
+	mount_lock(c->m);
+	moment_settle(c->m, c->flying);
+	c->newest = number;
+	c->commits++;
+	mount_unlock(c->m);
+	moment_free(c->flying);
+	c->flying = NULL;
+	log_debug("commit %llu%s", (unsigned long long)number, good ? ", good" : "");
+	if (good)
+		good_moved(c);
+	replay_compact(c->m);
+}
+
+/* An empty commit that says: the state so far is good.  It names itself, being that state. */
+static int move_make(struct committer *c, struct fault *f)
+{
+	c->record.head = next_head(c, RECORD_COMMIT);
+	c->record.head.good = c->record.head.number;
+	return record_make(c, f);
+}
+
+/* Make the record if there is none, and put it on the log.  0: it is there and c->record still holds it. */
+static int put_record(struct committer *c, int (*make)(struct committer *c, struct fault *f))
+{
+	struct fault f = FAULT_NONE;
+	int rc = 0;
+
+	if (!c->record.raw.len)
+		rc = make(c, &f);
+	if (rc == 0 && !c->record.on_log)
+		rc = record_append(c, &f);
+	if (rc == 0) {
+		c->record.on_log = true;
+		rc = record_landed(c, &f);
+	}
+	if (rc == 0) {
+		healed(c);
+		return 0;
+	}
+	if (rc != -ECANCELED)
+		faulted(c, &f);
+	if (rc != -EAGAIN && !c->record.on_log)
+		record_drop(&c->record);
+	else
+		c->retry_ns = 0; /* the same bytes again, at once: each try waits in the store's client */
+	return rc;
+}
+
+static void step_flying(struct committer *c)
+{
+	struct fault f = FAULT_NONE;
+	int rc = sender_poll(c->sender, &f);
+
+	if (rc == -EAGAIN)
+		return;
+	if (rc < 0) {
+		faulted(c, &f);
+		sender_start(c->sender, c->flying); /* what was sent stays sent */
+		return;
+	}
+	if (put_record(c, commit_make) < 0)
+		return;
+	landed(c);
+	record_drop(&c->record);
+}
+
+static void step_good(struct committer *c)
+{
+	uint64_t now = mount_now(c->m);
+
+	if (!c->record.raw.len) { /* else one is on its way already */
+		if (c->good == c->newest || !c->newest)
+			return;
+		if ((!c->vouch_ns || now < c->vouch_ns) && c->vouched_ack_ns == c->ack_ns)
+			return;
+		if (!newest_is_good(c)) {
+			if (!c->vouch_ns && c->ack_ns)
+				c->vouch_ns = now + NS_PER_S;
+			return;
+		}
+	}
+	if (put_record(c, move_make) < 0)
+		return;
+	mount_lock(c->m);
+	c->newest = c->record.head.number;
+	mount_unlock(c->m);
+	good_moved(c);
+	record_drop(&c->record);
+}
+
+static void step(struct committer *c)
+{
+	if (c->fenced || mount_now(c->m) < c->retry_ns)
+		return;
+	freeze(c, &c->pending);
+	if (!c->flying && !c->record.raw.len && c->pending)
+		take_off(c);
+	if (c->flying)
+		step_flying(c);
+	else
+		step_good(c);
+}
+
+/* ---- the thread ---- */
+
+static void wait_tick(struct committer *c)
+{
+	struct timespec at;
+	uint64_t until = mount_now(c->m) + TICK_NS;
+
+	at = (struct timespec){.tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S)};
+	mount_lock(c->m);
+	while (!c->kicked && !c->ending)
+		if (pthread_cond_timedwait(&c->wake, &c->m->lock, &at) == ETIMEDOUT)
+			break;
+	c->kicked = false;
+	mount_unlock(c->m);
+}
+
+static void *committer_main(void *arg)
+{
+	struct committer *c = arg;
+
+	while (!c->ending) {
+		step(c);
+		wait_tick(c);
+	}
+	return NULL;
+}
+
+void committer_kick(struct mount *m)
+{
+	/* A lost wake-up costs one tick. */
+	if (m->committer) {
+		m->committer->kicked = true;
+		pthread_cond_signal(&m->committer->wake);
+	}
+}
+
+static void cond_init_monotonic(pthread_cond_t *cond)
+{
+	pthread_condattr_t a;
+
+	(void)pthread_condattr_init(&a);
+	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(cond, &a);
+	(void)pthread_condattr_destroy(&a);
+}
+
+int committer_new(struct mount *m, const struct commit_start *at, struct fault *f)
+{
+	struct committer *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return fault_errno(f, -ENOMEM, "committer");
+	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest,
+				.good_time_ns = state_head(m->state)->time_ns};
+	c->durable_seq = at->good == at->newest ? m->nodes.seq : 0;
+	cond_init_monotonic(&c->wake);
+	cond_init_monotonic(&c->moved);
+	m->committer = c;
+	c->gains = gains_new();
+	c->sender = c->gains ? sender_new(m) : NULL;
+	if (c->sender)
+		return 0;
+	committer_free(m);
+	return fault_errno(f, -ENOMEM, "committer");
+}
+
+int committer_run(struct mount *m, struct fault *f)
+{
+	struct committer *c = m->committer;
+	int rc = loop_new(LOOP_AUTO, &c->loop, f);
+
+	if (rc == 0)
+		rc = objects_open(m->store, c->loop, &c->objects, f);
+	if (rc < 0)
+		return rc;
+	rc = -pthread_create(&c->thread, NULL, committer_main, c);
+	if (rc < 0)
+		return fault_errno(f, rc, "committer thread");
+	c->running = true;
+	return 0;
+}
+
+static void thread_end(struct committer *c)
+{
+	if (!c->running)
+		return;
+	mount_lock(c->m);
+	c->ending = true;
+	pthread_cond_broadcast(&c->wake);
+	mount_unlock(c->m);
+	(void)pthread_join(c->thread, NULL);
+	c->running = false;
+}
+
+void committer_free(struct mount *m)
+{
+	struct committer *c = m->committer;
+
+	if (!c)
+		return;
+	thread_end(c);
+	sender_free(c->sender); /* first: its callbacks look at the moment */
+	moment_free(c->flying);
+	moment_free(c->pending);
+	record_drop(&c->record);
+	gains_free(c->gains);
+	objects_close(c->objects);
+	loop_free(c->loop);
+	(void)pthread_cond_destroy(&c->wake);
+	(void)pthread_cond_destroy(&c->moved);
+	m->committer = NULL;
+	free(c);
+}
+
+/* ---- acknowledgement ---- */
+
+static void waiter_comes(struct committer *c, uint64_t now)
+{
+	if (c->waiters++ == 0)
+		c->ack_ns = now;
+	c->kicked = true;
+	pthread_cond_signal(&c->wake);
+}
+
+static void waiter_goes(struct committer *c)
+{
+	if (--c->waiters == 0)
+		c->ack_ns = 0;
+}
+
+static int wait_moved(struct committer *c, uint64_t deadline_ns)
+{
+	struct timespec at = {.tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+
+	if (!deadline_ns)
+		return pthread_cond_wait(&c->moved, &c->m->lock);
+	return pthread_cond_timedwait(&c->moved, &c->m->lock, &at);
+}
+
+int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
+{
+	struct committer *c = m->committer;
+	uint64_t want, faults;
+	int rc = 0;
+
+	if (!c)
+		return 0; /* read-only: nothing to wait for */
+	mount_lock(m);
+	want = m->nodes.seq;
+	faults = c->faults;
+	waiter_comes(c, mount_now(m));
+	while (c->durable_seq < want) {
+		if (c->fenced)
+			rc = fault_set(f, -EROFS, FAULT_FINAL, "%s", m->why_read_only);
+		else if (c->faults != faults && c->fault.code && c->fault.retry == FAULT_FINAL)
+			rc = fault_set(f, c->fault.code, FAULT_FINAL, "%s", c->fault.text);
+		else if (wait_moved(c, deadline_ns) == ETIMEDOUT)
+			rc = fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time%s%s",
+				       c->fault.code ? ": " : c->why.objection ? ": " : "",
+				       c->fault.code ? c->fault.text : c->why.text);
+		if (rc < 0)
+			break;
+	}
+	waiter_goes(c);
+	mount_unlock(m);
+	return rc;
+}
+
+static int release_make(struct committer *c, struct fault *f)
+{
+	struct record *r = &c->record;
+
+	r->head = next_head(c, RECORD_COMMIT);
+	r->head.flags = RECORD_RELEASE;
+	if (c->good == c->newest)
+		r->head.good = r->head.number; /* the same state under a newer number */
+	return record_make(c, f);
+}
+
+/* The last record: the same state, the slot free. */
+static int release(struct committer *c, uint64_t deadline_ns, struct fault *f)
+{
+	bool left_over = c->record.raw.len;
+	int rc;
+
+	do {
+		rc = put_record(c, release_make);
+	} while ((rc == -EAGAIN || rc == -ECANCELED) && (!deadline_ns || mount_now(c->m) < deadline_ns));
+	if (rc < 0) {
+		*f = c->fault;
+		return rc;
+	}
+	record_drop(&c->record);
+	return left_over ? release(c, deadline_ns, f) : 0; /* that was one whose answer had not come */
+}
+
+int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fault *f)
+{
+	struct committer *c = m->committer;
+	int rc;
+
+	if (!c || c->fenced)
+		return c && c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", m->why_read_only) : 0;
+	rc = discard ? 0 : committer_sync(m, deadline_ns, f);
+	thread_end(c);
+	if (rc < 0)
+		return rc;
+	return release(c, deadline_ns, f);
+}
+
+void committer_status(struct mount *m, struct commit_status *out)
+{
+	struct committer *c = m->committer;
+	const char *holder = "";
+	uint64_t now = mount_now(m);
+
+	*out = (struct commit_status){.commit = 0};
+	if (!c)
+		return;
+	mount_lock(m);
+	out->commit = c->newest;
+	out->good = c->good;
+	out->number = c->number;
+	out->good_time_ns = c->good_time_ns;
+	if (c->durable_seq < m->nodes.seq && c->good_frozen_ns)
+		out->good_age_ns = now - c->good_frozen_ns;
+	(void)snprintf(out->objection, sizeof(out->objection), "%s", c->why.objection ? c->why.text : "");
+	(void)snprintf(out->error, sizeof(out->error), "%s", c->fault.code ? c->fault.text : "");
+	out->fenced = c->fenced;
+	out->in_flight = c->flying != NULL;
+	out->pending = c->pending != NULL;
+	out->quiet = moment_quiet(m, now, &holder);
+	(void)snprintf(out->holder, sizeof(out->holder), "%s", holder);
+	out->dirty_bytes = moment_dirty_bytes(m) + sender_bytes(c->sender);
+	out->commits = c->commits;
+	mount_unlock(m);
+}

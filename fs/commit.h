@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The committer: freeze → send → one create-only PUT on the log.  One thread.
+ *
+ * One commit is in flight; the newest quiet instant meanwhile is frozen too (a newer one replaces
+ * it), so a slow link lags but never piles up.  Commits are policy.commit_gap apart, but for
+ * acknowledgements.  Every record says which commit is good; moving it is vouch()'s decision.
+ *
+ * I1: a record is encoded once and sent until its number is taken; no second body for one number.
+ * I2: a record goes out only after every pack that it names was acknowledged.
+ * I3: `good` never goes back, and names a commit of this branch.
+ * I4: once fenced, nothing is sent any more and the mount is read-only (EROFS) for good.
+ */
+#ifndef HOLDFAST_FS_COMMIT_H
+#define HOLDFAST_FS_COMMIT_H
+
+#include "fs/mount.h"
+
+/* Where mount_start() found or put the log. */
+struct commit_start {
+	uint64_t number;     /* newest record */
+	struct hash128 hash; /* of it */
+	uint64_t good;
+	uint64_t newest;     /* newest commit or reset on our branch: what m->state is */
+};
+
+int committer_new(struct mount *m, const struct commit_start *at, struct fault *f);
+/* Starts the thread; after a daemon's fork. */
+int committer_run(struct mount *m, struct fault *f);
+void committer_free(struct mount *m); /* after committer_end(), or without: everything unsent stays in the cache */
+
+/*
+ * Wait until the good moment holds every change made before the call.  deadline_ns 0: for ever.
+ * Fails: -ETIMEDOUT; -EROFS fenced; the code of a fault that will not go away (denied, no bucket).
+ * Thread: any, without the lock.
+ */
+int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f);
+/* Sync, write a base if one is due, release the slot, end the thread.  Nothing is lost if it fails: the cache has it. */
+int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fault *f);
+/* Something that the committer waits for may have happened.  Under lock or not. */
+void committer_kick(struct mount *m);
+
+struct commit_status {
+	uint64_t commit, good, number;
+	int64_t good_time_ns;     /* wall clock when the good moment was frozen; 0: unknown */
+	uint64_t good_age_ns;     /* since good was frozen, or 0 while nothing has changed since */
+	char objection[320];      /* why good is not the newest commit; "" if it is */
+	char error[256];          /* that keeps commits back; "" if none */
+	bool fenced, in_flight, pending, quiet;
+	char holder[256];         /* what holds quiet back */
+	uint64_t dirty_bytes;     /* not in the store yet */
+	uint64_t commits;         /* made by this mount */
+};
+void committer_status(struct mount *m, struct commit_status *out);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gain.h. */
+#include "fs/gain.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/file.h"
+
+/* One name that differs, or whose file's content does. */
+struct gain {
+	UT_hash_handle hh;
+	uint64_t was_id, is_id; /* at the good moment, in the base; 0: absent */
+	uint64_t was_size, is_size;
+	bool was_dir, is_dir, is_log, rewritten;
+	uint64_t gained_ns, sealed_ns, lost_ns;
+	int64_t mtime_ns;
+	char text[];
+};
+
+struct gain_dir {
+	UT_hash_handle hh;
+	uint64_t id;
+	char *path; /* from the root, as last seen */
+	bool is_new, gone;
+	uint64_t gained_ns;
+	int64_t mtime_ns;
+	struct gain *names;
+};
+
+struct gains {
+	struct gain_dir *dirs;
+	bool failed;
+};
+
+struct gains *gains_new(void)
+{
+	return calloc(1, sizeof(struct gains));
+}
+
+void gains_clear(struct gains *g)
+{
+	struct gain_dir *d, *d_next;
+	struct gain *e, *e_next;
+
+	HASH_ITER(hh, g->dirs, d, d_next) {
+		HASH_ITER(hh, d->names, e, e_next) {
+			HASH_DEL(d->names, e);
+			free(e);
+		}
+		HASH_DEL(g->dirs, d);
+		free(d->path);
+		free(d);
+	}
+	g->failed = false;
+}
+
+void gains_free(struct gains *g)
+{
+	if (!g)
+		return;
+	gains_clear(g);
+	free(g);
+}
+
+bool gains_none(const struct gains *g)
+{
+	return !g->dirs && !g->failed;
+}
+
+/* "a/b" of a directory; "" of the root; NULL without memory. */
+static char *dir_path(const struct node *dir)
+{
+	scoped(free) char *below = NULL;
+
+	for (; dir && dir->id != ROOT_ID; dir = dir->parent) {
+		char *joined;
+
+		if (asprintf(&joined, "%s%s%s", node_name(dir), below ? "/" : "", below ? below : "") < 0)
+			return NULL;
+		free(below);
+		below = joined;
+	}
+	return below ? take(&below) : strdup("");
+}
+
+static struct gain_dir *gain_dir(struct gains *g, struct mount *m, uint64_t id)
+{
+	struct node *n = node_find(&m->nodes, id);
+	struct gain_dir *d;
+
+	HASH_FIND(hh, g->dirs, &id, sizeof(id), d);
+	if (!d) {
+		d = calloc(1, sizeof(*d));
+		if (!d)
+			return NULL;
+		d->id = id;
+		HASH_ADD(hh, g->dirs, id, sizeof(d->id), d);
+	}
+	if (n && (n->names || !d->path)) {
+		char *path = dir_path(n);
+
+		if (path) {
+			free(d->path);
+			d->path = path;
+		}
+		d->mtime_ns = n->attr.mtime_ns;
+	}
+	return d->path ? d : NULL;
+}
+
+static struct gain *gain_name(struct gain_dir *d, const char *text)
+{
+	size_t len = strlen(text);
+	struct gain *e;
+
+	HASH_FIND(hh, d->names, text, len, e);
+	if (e)
+		return e;
+	e = calloc(1, sizeof(*e) + len + 1);
+	if (!e)
+		return NULL;
+	memcpy(e->text, text, len);
+	HASH_ADD_KEYPTR(hh, d->names, e->text, len, e);
+	return e;
+}
+
+static void describe(struct gain *e, struct mount *m, const struct node *n, const struct moment *x)
+{
+	e->mtime_ns = n->attr.mtime_ns;
+	if (!n->file)
+		return;
+	e->is_log = file_is_log(m, n, x->frozen_ns);
+	e->is_size = file_size(n);
+	e->sealed_ns = n->file->facts.clean_close_ns;
+	if (n->file->first_seal_ns > e->gained_ns)
+		e->gained_ns = n->file->first_seal_ns;
+}
+
+/* What lies inside a directory that is new (or gone) as a whole was merged by its own names. */
+static int merge_name(struct gains *g, struct mount *m, const struct moment *x, const struct moment_name *mn)
+{
+	struct gain_dir *d = gain_dir(g, m, mn->dir), *self;
+	struct gain *e = d ? gain_name(d, mn->text) : NULL;
+	const struct node *was = mn->was.id ? node_find(&m->nodes, mn->was.id) : NULL;
+	const struct node *is = mn->is.id ? node_find(&m->nodes, mn->is.id) : NULL;
+
+	if (!e)
+		return -ENOMEM;
+	if (!e->was_id && !e->is_id && !e->rewritten) { /* first difference: `was` is the good moment's */
+		e->was_id = mn->was.id;
+		e->was_dir = mn->was.type == DT_DIR;
+		e->was_size = was && was->file ? was->file->stored_size : 0;
+	}
+	if (mn->was.id)
+		e->lost_ns = mn->since_ns;
+	e->is_id = mn->is.id;
+	e->is_dir = mn->is.type == DT_DIR;
+	e->gained_ns = mn->since_ns;
+	e->is_size = 0;
+	if (is)
+		describe(e, m, is, x);
+	if (mn->is.id && mn->is.type == DT_DIR && (self = gain_dir(g, m, mn->is.id))) {
+		if (is && is->segments == 0) /* its first commit */
+			self->is_new = true;
+		self->gained_ns = mn->since_ns;
+		self->gone = false;
+	}
+	if (mn->was.id && mn->was.type == DT_DIR && (self = gain_dir(g, m, mn->was.id)))
+		self->gone = was ? was->names == 0 : true;
+	return 0;
+}
+
+static int merge_content(struct gains *g, struct mount *m, const struct moment *x, const struct moment_node *mn)
+{
+	const struct node *n = mn->node;
+	struct gain_dir *d;
+	struct gain *e;
+
+	if (!mn->view || n->names == 0)
+		return 0;
+	d = gain_dir(g, m, n->name_dir);
+	e = d ? gain_name(d, node_name(n)) : NULL;
+	if (!e)
+		return -ENOMEM;
+	if (!e->was_id && !e->is_id) {
+		e->was_id = e->is_id = n->id;
+		e->was_size = mn->old_size;
+	}
+	if (e->was_id == n->id && e->is_id == n->id) {
+		e->rewritten = true;
+		e->lost_ns = n->file->facts.last_write_ns;
+	}
+	describe(e, m, n, x);
+	e->is_size = mn->rec.attr.size;
+	return 0;
+}
+
+int gains_merge(struct gains *g, struct mount *m, const struct moment *x)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < x->name_n; i++)
+		rc = merge_name(g, m, x, &x->names[i]);
+	for (size_t i = 0; rc == 0 && i < x->node_n; i++)
+		rc = merge_content(g, m, x, &x->nodes[i]);
+	if (rc < 0)
+		g->failed = true;
+	return rc;
+}
+
+/* ---- the input of vouch() ---- */
+
+static enum vouch_change change_of(const struct gain *e)
+{
+	if (!e->was_id)
+		return VOUCH_GAINED;
+	if (!e->is_id)
+		return VOUCH_LOST;
+	/* A rename over it, or a rewrite in place: one name, another content. */
+	return VOUCH_REWRITTEN;
+}
+
+static void add_gain(struct vouch_input *in, struct vouch_dir *vd, const struct gain *e)
+{
+	struct vouch_entry v = {.name = e->text, .change = change_of(e), .is_log = e->is_log,
+				.size = e->is_size, .old_size = e->was_size, .gained_ns = e->gained_ns,
+				.sealed_ns = e->sealed_ns, .lost_ns = e->lost_ns, .mtime_ns = e->mtime_ns};
+
+	if (!e->was_id && !e->is_id)
+		return; /* came and went */
+	v.is_dir = v.change == VOUCH_LOST ? e->was_dir : e->is_dir;
+	if (v.change == VOUCH_LOST)
+		v.size = e->was_size;
+	if (e->was_id == e->is_id && !e->rewritten)
+		v.change = VOUCH_KEPT;
+	vouch_entry_add(in, vd, &v);
+}
+
+static void add_kept(struct mount *m, struct vouch_input *in, struct vouch_dir *vd, const struct name *e)
+{
+	const struct node *n = node_find(&m->nodes, e->base.id);
+	struct vouch_entry v = {.name = e->text, .change = VOUCH_KEPT, .is_dir = e->base.type == DT_DIR};
+
+	if (n) {
+		v.mtime_ns = n->attr.mtime_ns;
+		if (n->file)
+			v.size = n->file->stored_size;
+	}
+	vouch_entry_add(in, vd, &v);
+}
+
+static void add_dir(struct gains *g, struct mount *m, struct vouch_input *in, struct gain_dir *d)
+{
+	const struct node *n = node_find(&m->nodes, d->id);
+	struct vouch_dir *vd;
+
+	if (d->is_new && d->gone)
+		return;
+	vd = vouch_dir_add(in, d->path, d->gone ? VOUCH_LOST : d->is_new ? VOUCH_GAINED : VOUCH_KEPT, d->gained_ns, d->mtime_ns);
+	for (const struct gain *e = d->names; e; e = e->hh.next)
+		add_gain(in, vd, e);
+	if (!n || d->gone)
+		return;
+	for (const struct name *e = n->table; e; e = e->hh.next) {
+		struct gain *known;
+
+		HASH_FIND(hh, d->names, e->text, e->len, known);
+		if (!known && e->base.id)
+			add_kept(m, in, vd, e);
+	}
+}
+
+/* A sibling that did not change: its names as they are. */
+static int add_sibling(struct mount *m, struct vouch_input *in, const char *path, uint64_t dir_id, const char *text)
+{
+	struct node *dir, *n;
+	struct name *name;
+	struct vouch_dir *vd;
+	struct fault f = FAULT_NONE;
+	int rc = load_child_lock(m, dir_id, text, &dir, &name, &n);
+
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	if (!node_is_dir(n)) {
+		mount_unlock(m);
+		return 0;
+	}
+	if (!n->loaded) {
+		uint64_t id = n->id;
+
+		mount_unlock(m);
+		rc = load_dir(m, id, &f);
+		if (rc < 0)
+			return rc;
+		mount_lock(m);
+		n = node_find(&m->nodes, id);
+		if (!n) {
+			mount_unlock(m);
+			return 0;
+		}
+	}
+	vd = vouch_dir_add(in, path, VOUCH_KEPT, 0, n->attr.mtime_ns);
+	for (const struct name *e = n->table; e; e = e->hh.next)
+		if (e->base.id)
+			add_kept(m, in, vd, e);
+	mount_unlock(m);
+	return 0;
+}
+
+static void pick_siblings(struct gains *g, struct mount *m, const struct node *parent, struct vouch_pick *pick)
+{
+	struct gain_dir *pd;
+	uint64_t id = parent->id;
+
+	HASH_FIND(hh, g->dirs, &id, sizeof(id), pd);
+	for (const struct name *e = parent->table; e; e = e->hh.next) {
+		const struct node *n;
+		struct gain *known = NULL;
+
+		if (e->base.type != DT_DIR || !e->base.id)
+			continue;
+		if (pd)
+			HASH_FIND(hh, pd->names, e->text, e->len, known);
+		if (known && known->was_id != e->base.id)
+			continue; /* was not there at the good moment */
+		n = node_find(&m->nodes, e->base.id);
+		vouch_pick_offer(pick, e->text, n ? n->attr.mtime_ns : 0);
+	}
+}
+
+static int add_siblings_of(struct gains *g, struct mount *m, struct vouch_input *in, struct gain_dir *d)
+{
+	const char *slash = strrchr(d->path, '/');
+	struct vouch_pick pick = {.name = slash ? slash + 1 : d->path};
+	struct node *n;
+	uint64_t parent = 0;
+	int rc = 0;
+
+	if (d->gone || d->id == ROOT_ID)
+		return 0;
+	mount_lock(m);
+	n = node_find(&m->nodes, d->id);
+	if (n && n->parent) {
+		parent = n->parent->id;
+		pick_siblings(g, m, n->parent, &pick);
+	}
+	mount_unlock(m);
+	for (size_t i = 0; rc == 0 && i < pick.n; i++) {
+		scoped(free) char *path = NULL;
+
+		if (asprintf(&path, "%.*s%s%s", slash ? (int)(slash - d->path) : 0, d->path, slash ? "/" : "", pick.best[i].name) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		if (!vouch_has_dir(in, path))
+			rc = add_sibling(m, in, path, parent, pick.best[i].name);
+	}
+	return rc;
+}
+
+int gains_input(struct gains *g, struct mount *m, struct vouch_input *in)
+{
+	int rc = g->failed ? -ENOMEM : 0;
+
+	mount_lock(m);
+	for (struct gain_dir *d = g->dirs; d; d = d->hh.next)
+		add_dir(g, m, in, d);
+	mount_unlock(m);
+	for (struct gain_dir *d = g->dirs; rc == 0 && d; d = d->hh.next)
+		rc = add_siblings_of(g, m, in, d);
+	return rc;
+}
