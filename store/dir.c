@@ -178,7 +178,7 @@ static void cancel(void *me, struct object_req *r)
 	r->priv.run = NULL;
 }
 
-static int share(const struct store_uri *uri, void **out, struct fault *f)
+static int share_dir(const struct store_uri *uri, void **out, struct fault *f)
 {
 	struct dir_root *root;
 	int rc = dir_root_new(uri->dir, &root, f);
@@ -188,7 +188,7 @@ static int share(const struct store_uri *uri, void **out, struct fault *f)
 	return rc;
 }
 
-static void unshare(void *shared)
+static void unshare_dir(void *shared)
 {
 	dir_root_unref(shared);
 }
@@ -214,8 +214,8 @@ static void close_dir(void *me)
 
 const struct object_ops objects_dir = {
 	.scheme = "file",
-	.share = share,
-	.unshare = unshare,
+	.share = share_dir,
+	.unshare = unshare_dir,
 	.open = open_dir,
 	.close = close_dir,
 	.start = start,

@@ -19,7 +19,7 @@
 #include "store/retry.h"
 #include "store/uri.h"
 
-#define CUTS_MOST 4
+#define CUTS_MOST 5
 
 enum { IDLE, TRYING, REFUSED, WAITING };
 

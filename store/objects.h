@@ -50,7 +50,7 @@ struct object_try {
 	/* the kind's, kept from one try to the next; zeros at the first */
 	void *run;               /* what belongs to the try under way */
 	unsigned cuts;           /* answers so far whose length was wrong */
-	unsigned fixes;          /* corrections so far: region, clock */
+	unsigned fixes;          /* corrections so far: region, clock, body */
 	uint64_t retry_after_ns; /* set with a PACED fault where the store names a time */
 	/* LIST: what the pages so far hold */
 	unsigned keys;
@@ -86,7 +86,7 @@ struct object_req {
 };
 
 int objects_open(const struct store *s, struct loop *l, struct objects **out, struct fault *f);
-void objects_close(struct objects *o); /* cancels what is under way */
+void objects_close(struct objects *o); /* cancels what is under way; not from inside a done() */
 SCOPE_PTR(struct objects, objects_close)
 struct loop *objects_loop(struct objects *o);
 const struct store *objects_store(const struct objects *o);
