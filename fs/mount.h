@@ -53,7 +53,8 @@ struct mount {
 	struct journal *journal;
 	bool death_detection; /* exit codes of closers can be read */
 	char host[64];
-	uid_t uid;
+	uint8_t boot[16];    /* boot id: a cache outlives the daemon, not the kernel */
+	int lock_fd;         /* flock on the cache */
 
 	pthread_mutex_t lock;
 	pthread_cond_t arrived; /* bytes came in, or failed to */
@@ -114,6 +115,11 @@ void note_node(struct note *w, const struct node *n);
 void note_content(struct note *w, const struct node *n, bool clean);
 void note_dirty(struct note *w, const struct node *n);
 void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t size, const struct inode_attr *attr);
+/* For a compaction: which ranges of a restored content are here; the sealed version; the counters. */
+void note_present(struct note *w, const struct node *n);
+void note_view(struct note *w, const struct node *n);
+void note_counters(struct note *w, uint64_t inodes, uint64_t packs);
+void note_writer(struct note *w, const struct mount *m);
 /* Write them; ends w.  0 or the journal's error, which is sticky. */
 int note_done(struct mount *m, struct note *w);
 

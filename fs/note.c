@@ -36,7 +36,8 @@ void note_node(struct note *w, const struct node *n)
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 	struct run_item item;
 
-	rec.attr.nlink = n->names;
+	if (!node_is_dir(n) || n->names == 0)
+		rec.attr.nlink = n->names;
 	if (n->file) {
 		rec.attr.size = hole.length = file_size(n);
 		if (hole.length)
@@ -74,6 +75,68 @@ void note_content(struct note *w, const struct node *n, bool clean)
 		w->entries.failed = true;
 }
 
+static void note_range(struct note *w, enum journal_type type, const struct node *n, uint32_t version, uint32_t view,
+		       const struct range *r)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, n->id);
+	buf_u32(&body, version);
+	buf_u32(&body, view);
+	buf_u64(&body, r->from);
+	buf_u64(&body, r->to - r->from);
+	journal_entry(&w->entries, type, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+void note_present(struct note *w, const struct node *n)
+{
+	scoped(ranges_fini) struct ranges r = RANGES_EMPTY;
+
+	if (content_present(n->file->live, &r) < 0)
+		w->entries.failed = true;
+	for (size_t i = 0; i < r.n; i++)
+		note_range(w, JOURNAL_PRESENT, n, content_version(n->file->live), 0, &r.v[i]);
+}
+
+/* The sealed version as a view: its size, and what was preserved for it. */
+void note_view(struct note *w, const struct node *n)
+{
+	scoped(ranges_fini) struct ranges r = RANGES_EMPTY;
+	struct view *v = n->file->sealed;
+
+	note_sealed(w, n, view_number(v), view_size(v), &n->file->sealed_attr);
+	if (view_side(v, &r) < 0)
+		w->entries.failed = true;
+	for (size_t i = 0; i < r.n; i++)
+		note_range(w, JOURNAL_PRESERVED, n, content_version(view_content(v)), view_number(v), &r.v[i]);
+}
+
+void note_writer(struct note *w, const struct mount *m)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_add(&body, m->format.id.b, sizeof(m->format.id.b));
+	buf_add(&body, m->boot, sizeof(m->boot));
+	buf_u64(&body, m->fence);
+	buf_u16(&body, (uint16_t)m->opts.slot);
+	journal_entry(&w->entries, JOURNAL_WRITER, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+void note_counters(struct note *w, uint64_t inodes, uint64_t packs)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, inodes);
+	buf_u64(&body, packs);
+	journal_entry(&w->entries, JOURNAL_COUNTER, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
 void note_dirty(struct note *w, const struct node *n)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
@@ -89,7 +152,8 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 
-	note_id_version(&body, n);
+	buf_u64(&body, n->id);
+	buf_u32(&body, view ? content_version(view_content(n->file->sealed)) : content_version(n->file->live));
 	buf_u32(&body, view);
 	buf_u64(&body, size);
 	buf_u64(&body, (uint64_t)attr->mtime_ns);

@@ -17,7 +17,7 @@
  * before they leave it.  I3: an extent in `map` matches the file's bytes for as long as it is there.
  *
  * Thread: any; each content has one lock, held for one file operation.  Contents and views are
- * reference-counted; the file goes when the last reference does, unless content_keep() said otherwise.
+ * reference-counted; the file goes when the last reference does, unless content_dir_keep() was called.
  */
 #ifndef HOLDFAST_FS_CACHE_CONTENT_H
 #define HOLDFAST_FS_CACHE_CONTENT_H
@@ -38,7 +38,9 @@ int content_dir_open(int dirfd, struct content_dir **out, struct fault *f); /* t
 void content_dir_free(struct content_dir *d);
 SCOPE_PTR(struct content_dir, content_dir_free)
 uint64_t content_dir_bytes(const struct content_dir *d); /* allocated on disk, estimate kept by writes */
-/* Delete files that no live content names (after a replay).  keep(arg, id, version) says which stay. */
+/* From now on no content and no side file is deleted: the cache is to go on without us. */
+void content_dir_keep(struct content_dir *d);
+/* Delete files that no live content names (after a replay).  keep(arg, id, version) says which stay; NULL: none. */
 int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg);
 
 /*
@@ -58,13 +60,15 @@ int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct con
 /* One whose bytes are in the store: nothing present.  base and map are copied from `extents`. */
 int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *extents, uint64_t size,
 		       struct content **out, struct fault *f);
-/* After a replay: the file exists; size is its own; present as told (NULL: all), map empty unless told. */
+/*
+ * After a replay: the file exists; size is its own; present as told (NULL: all).  The map is base's extents where
+ * bytes are absent, and nothing else until content_map() says so.  -ENOENT: no such file.
+ */
 int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base, const struct ranges *present,
 		  struct content **out, struct fault *f);
 struct content *content_ref(struct content *c);
 void content_unref(struct content *c);
 SCOPE_PTR(struct content, content_unref)
-void content_keep(struct content *c, bool keep); /* keep the file when the last reference goes (shutdown with a cache that goes on) */
 
 uint64_t content_id(const struct content *c);
 uint32_t content_version(const struct content *c);
@@ -114,8 +118,11 @@ int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct ex
 /* ---- views ---- */
 /* Name what the content holds now.  Cheap: nothing is copied but the map. */
 int content_view(struct content *c, struct view **out);
-/* After a replay: a view that has this side file and these side ranges. */
-int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct extents *map_all, const struct ranges *side, struct view **out);
+/* After a replay: a view of `size` bytes that has a side file with these ranges (n = 0: none); its map is the content's. */
+int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side, struct view **out);
+/* For the journal's compaction: copies. */
+int view_side(struct view *v, struct ranges *out);
+int content_present(struct content *c, struct ranges *out);
 struct view *view_ref(struct view *v);
 void view_unref(struct view *v); /* the last one deletes the side file */
 SCOPE_PTR(struct view, view_unref)

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See replay.h. */
+#include "fs/replay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "fs/file.h"
+
+#define COMPACT_BYTES (UINT64_C(8) << 20)
+#define JOURNAL_NAME "journal"
+
+/* A version of a file that the journal knows. */
+struct old_view {
+	uint32_t version, number;
+	uint64_t size;
+	int64_t mtime_ns, ctime_ns;
+	struct ranges side;
+};
+
+struct old_file {
+	UT_hash_handle hh;
+	uint64_t id, home;
+	uint32_t version;     /* newest content */
+	bool of_store;        /* made of what the store has */
+	bool dirty, sealed;   /* changed since it was made; and sealed since */
+	struct ranges present;
+	struct old_view view; /* newest named one; number 0: none */
+};
+
+struct replay {
+	bool has_writer;
+	struct replay_writer writer;
+	struct run_builder *items; /* the newest value of every key */
+	struct old_file *files;
+	uint64_t inodes, packs;
+};
+
+void replay_free(struct replay *r)
+{
+	struct old_file *x, *next;
+
+	if (!r)
+		return;
+	HASH_ITER(hh, r->files, x, next) {
+		HASH_DEL(r->files, x);
+		ranges_fini(&x->present);
+		ranges_fini(&x->view.side);
+		free(x);
+	}
+	run_builder_free(r->items);
+	free(r);
+}
+
+bool replay_writer(const struct replay *r, struct replay_writer *out)
+{
+	if (!r || !r->has_writer)
+		return false;
+	*out = r->writer;
+	return true;
+}
+
+/* ---- reading ---- */
+
+static struct old_file *old_file(struct replay *r, uint64_t id)
+{
+	struct old_file *x;
+
+	HASH_FIND(hh, r->files, &id, sizeof(id), x);
+	if (x)
+		return x;
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return NULL;
+	x->id = id;
+	HASH_ADD(hh, r->files, id, sizeof(x->id), x);
+	return x;
+}
+
+static int read_writer(struct replay *r, struct reader *in)
+{
+	const uint8_t *id = read_bytes(in, sizeof(r->writer.store.b)), *boot = read_bytes(in, sizeof(r->writer.boot));
+
+	if (in->bad)
+		return -EBADMSG;
+	memcpy(r->writer.store.b, id, sizeof(r->writer.store.b));
+	memcpy(r->writer.boot, boot, sizeof(r->writer.boot));
+	r->writer.fence = read_u64(in);
+	r->writer.slot = read_u16(in);
+	r->has_writer = true;
+	return 0;
+}
+
+static int read_item(struct replay *r, struct reader *in, bool removed)
+{
+	size_t key_len = read_u16(in);
+	const uint8_t *key = read_bytes(in, key_len);
+
+	if (in->bad || key_kind(key, key_len) == KEY_BAD)
+		return -EBADMSG;
+	return run_builder_add(r->items, key, key_len, removed ? NULL : in->at, removed ? 0 : read_left(in));
+}
+
+static int read_content(struct replay *r, struct reader *in)
+{
+	struct old_file *x = old_file(r, read_u64(in));
+
+	if (!x)
+		return -ENOMEM;
+	x->version = read_u32(in);
+	x->home = read_u64(in);
+	x->of_store = read_u8(in);
+	x->dirty = !x->of_store;
+	x->sealed = false;
+	ranges_fini(&x->present);
+	return 0;
+}
+
+static int read_dirty(struct replay *r, struct reader *in)
+{
+	struct old_file *x = old_file(r, read_u64(in));
+
+	if (!x)
+		return -ENOMEM;
+	(void)read_u32(in);
+	x->home = read_u64(in);
+	x->dirty = true;
+	x->sealed = false;
+	return 0;
+}
+
+static int read_sealed(struct replay *r, struct reader *in)
+{
+	struct old_file *x = old_file(r, read_u64(in));
+	struct old_view v;
+
+	if (!x)
+		return -ENOMEM;
+	v = (struct old_view){.version = read_u32(in), .number = read_u32(in), .size = read_u64(in)};
+	v.mtime_ns = (int64_t)read_u64(in);
+	v.ctime_ns = (int64_t)read_u64(in);
+	if (v.number == 0) {
+		x->sealed = v.version == x->version;
+		return 0;
+	}
+	ranges_fini(&x->view.side);
+	x->view = v;
+	return 0;
+}
+
+static int read_range(struct replay *r, struct reader *in, bool preserved)
+{
+	struct old_file *x = old_file(r, read_u64(in));
+	uint32_t version = read_u32(in), view = read_u32(in);
+	uint64_t off = read_u64(in), len = read_u64(in);
+
+	if (!x)
+		return -ENOMEM;
+	if (!preserved)
+		return version == x->version ? ranges_add(&x->present, off, off + len) : 0;
+	/* Notes of preserved bytes may come before the view itself is named. */
+	if (view != x->view.number || version != x->view.version) {
+		ranges_fini(&x->view.side);
+		x->view = (struct old_view){.version = version, .number = view};
+	}
+	return ranges_add(&x->view.side, off, off + len);
+}
+
+static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
+{
+	struct replay *r = arg;
+	struct reader in = reader_of(body, len);
+	int rc = 0;
+
+	switch (type) {
+	case JOURNAL_WRITER:
+		rc = read_writer(r, &in);
+		break;
+	case JOURNAL_SET:
+	case JOURNAL_REMOVE:
+		rc = read_item(r, &in, type == JOURNAL_REMOVE);
+		break;
+	case JOURNAL_CONTENT:
+		rc = read_content(r, &in);
+		break;
+	case JOURNAL_DIRTY:
+		rc = read_dirty(r, &in);
+		break;
+	case JOURNAL_SEALED:
+		rc = read_sealed(r, &in);
+		break;
+	case JOURNAL_PRESERVED:
+	case JOURNAL_PRESENT:
+		rc = read_range(r, &in, type == JOURNAL_PRESERVED);
+		break;
+	case JOURNAL_COUNTER:
+		r->inodes = read_u64(&in);
+		r->packs = read_u64(&in);
+		break;
+	default: /* of a newer version: told for its own use */
+		break;
+	}
+	return rc < 0 ? rc : in.bad ? -EBADMSG : 0;
+}
+
+int replay_open(struct mount *m, struct replay **out, struct fault *f)
+{
+	scoped(replay_free) struct replay *r = calloc(1, sizeof(*r));
+	uint64_t torn = 0;
+	int rc;
+
+	if (!r || !(r->items = run_builder_new()))
+		return fault_errno(f, -ENOMEM, "journal");
+	rc = journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, &torn, f);
+	if (rc < 0)
+		return rc;
+	if (torn)
+		log_warn("cache: the journal's last %llu bytes were torn and are cut off", (unsigned long long)torn);
+	*out = r->has_writer ? take(&r) : NULL;
+	return 0;
+}
+
+/* ---- applying ---- */
+
+static int apply_node(struct mount *m, const struct run_item *item, struct fault *f)
+{
+	scoped(inode_rec_fini) struct inode_rec rec = {.id = 0};
+	struct node *n;
+	int rc;
+
+	if (!item->value) /* nodes go when their last name does */
+		return 0;
+	rc = inode_rec_decode(item->key, item->key_len, item->value, item->value_len, &rec, f);
+	if (rc == 0) {
+		rc = load_node(m, rec.home, rec.id, f);
+		if (rc == -ENOENT) {
+			n = node_make(&m->nodes, rec.id, rec.home, &rec.attr);
+			if (n)
+				n->loaded = true; /* the store has nothing of it */
+			rc = n ? 0 : -ENOMEM;
+		}
+	}
+	if (rc < 0)
+		return rc;
+	n = node_find(&m->nodes, rec.id);
+	n->attr = rec.attr;
+	n->names = node_is_dir(n) ? rec.attr.nlink != 0 : rec.attr.nlink;
+	free(n->symlink);
+	n->symlink = take(&rec.symlink);
+	xattrs_free(n->xattrs, n->xattr_n);
+	n->xattrs = take(&rec.xattrs);
+	n->xattr_n = rec.xattr_n;
+	rec.xattr_n = 0;
+	n->attr_dirty = true;
+	n->lookups++; /* held until everything is applied */
+	node_touch(&m->nodes, n);
+	return 0;
+}
+
+static uint64_t be64(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static int apply_name(struct mount *m, const struct run_item *item, struct fault *f)
+{
+	uint64_t dir_id = be64(item->key);
+	struct name_rec rec = {.id = 0};
+	struct node *dir, *n;
+	struct name *name;
+	int rc = item->value ? name_rec_decode(item->value, item->value_len, &rec, f) : 0;
+
+	if (rc == 0)
+		rc = load_dir(m, dir_id, f);
+	if (rc == -ENOENT || rc == -ENOTDIR)
+		return 0; /* its directory is gone as well */
+	if (rc < 0)
+		return rc;
+	dir = node_find(&m->nodes, dir_id);
+	name = name_get(&m->nodes, dir, (const char *)item->key + 9, item->key_len - 9);
+	if (!name)
+		return -ENOMEM;
+	name->id = rec.id;
+	name->home = rec.home;
+	name->type = rec.type;
+	name->cut = rec.id == 0;
+	name->appeared_ns = mount_now(m);
+	name_touch(&m->nodes, name);
+	n = rec.id ? node_find(&m->nodes, rec.id) : NULL;
+	if (n) {
+		node_named(n, dir_id, name->text);
+		if (node_is_dir(n))
+			n->parent = dir;
+	}
+	return 0;
+}
+
+static int adopt_view(struct mount *m, struct node *n, struct old_file *x, struct fault *f)
+{
+	scoped(content_unref) struct content *older = NULL;
+	struct content *c = n->file->live;
+	int rc = 0;
+
+	if (x->view.version != x->version) {
+		rc = content_adopt(m->contents, x->id, x->view.version, &n->file->stored, NULL, &older, f);
+		if (rc < 0)
+			return rc == -ENOENT ? 0 : rc; /* it was in the store by then */
+		c = older;
+	}
+	rc = view_adopt(c, x->view.number, x->view.size, &x->view.side, &n->file->sealed);
+	if (rc < 0)
+		return rc;
+	n->file->sealed_attr = n->attr;
+	n->file->sealed_attr.mtime_ns = x->view.mtime_ns;
+	n->file->sealed_attr.ctime_ns = x->view.ctime_ns;
+	return 0;
+}
+
+/* Times are those of the old file if it changed after its last note. */
+static void adopt_times(struct node *n)
+{
+	struct stat st;
+
+	if (fstat(content_fd(n->file->live), &st) < 0)
+		return;
+	n->attr.mtime_ns = n->attr.ctime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec;
+}
+
+static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
+{
+	struct node *n;
+	struct file *file;
+	uint64_t now = mount_now(m);
+	int rc = load_node(m, x->home, x->id, f);
+
+	n = node_find(&m->nodes, x->id);
+	if (rc == -ENOENT && !n)
+		return 0; /* unlinked, and forgotten by the store */
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	if (!n->file || (n->names == 0 && n->links == 0))
+		return 0;
+	file = n->file;
+	file->version = x->version;
+	rc = content_adopt(m->contents, x->id, x->version, &file->stored, x->of_store ? &x->present : NULL, &file->live, f);
+	if (rc == -ENOENT) {
+		log_warn("cache: content of inode %llx (%s) is missing; its last committed version stays",
+			 (unsigned long long)x->id, node_name(n));
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	if (!x->dirty)
+		return content_map(file->live, content_stamp(file->live), 0, &file->stored);
+	file->changed = true;
+	adopt_times(n);
+	if (x->view.number)
+		rc = adopt_view(m, n, x, f);
+	file->facts.last_write_ns = now;
+	file->facts.last_release_ns = now;
+	if (x->sealed)
+		file->facts.clean_close_ns = now;
+	else
+		file->facts.killed_ns = now;
+	n->attr_dirty = true;
+	node_touch(&m->nodes, n);
+	return rc;
+}
+
+static bool is_known(void *arg, uint64_t id, uint32_t version)
+{
+	struct replay *r = arg;
+	struct old_file *x;
+
+	HASH_FIND(hh, r->files, &id, sizeof(id), x);
+	return x && (x->version == version || (x->view.number && x->view.version == version));
+}
+
+static int apply_items(struct replay *r, struct mount *m, struct fault *f)
+{
+	scoped(run_unref) struct run *items = NULL;
+	int rc = run_builder_finish(r->items, &items);
+
+	for (int want = KEY_INODE; rc == 0 && want >= KEY_NAME; want--) /* nodes first: names lead to them */
+		for (size_t i = 0; rc == 0 && i < run_count(items); i++) {
+			struct run_item item;
+
+			run_at(items, i, &item);
+			if ((int)key_kind(item.key, item.key_len) == want)
+				rc = want == KEY_INODE ? apply_node(m, &item, f) : apply_name(m, &item, f);
+		}
+	return rc;
+}
+
+int replay_apply(struct replay *r, struct mount *m, struct fault *f)
+{
+	int rc;
+
+	m->next_inode = m->inode_reserved = r->inodes;
+	m->next_pack = m->pack_reserved = r->packs;
+	rc = apply_items(r, m, f);
+	for (struct old_file *x = r->files; rc == 0 && x; x = x->hh.next)
+		rc = apply_file(m, x, f);
+	for (struct node *n = m->nodes.by_id, *next; n; n = next) { /* what apply_node() held */
+		next = n->hh.next;
+		if (n->id != ROOT_ID)
+			n->lookups = 0;
+		node_release(&m->nodes, n);
+	}
+	if (rc < 0)
+		return fault_in(f, "journal");
+	return content_dir_sweep(m->contents, is_known, r);
+}
+
+/* ---- discarding ---- */
+
+/* The file is the dead writer's, sealed and perhaps never sent: it is worth keeping where a person finds it. */
+static unsigned salvage(struct mount *m, struct old_file *x)
+{
+	char from[64], to[96];
+
+	(void)snprintf(from, sizeof(from), "contents/%02x/%016llx.%u", (unsigned)(x->id & 0xff), (unsigned long long)x->id, x->version);
+	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u", (unsigned long long)x->id, x->version);
+	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
+}
+
+int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fault *f)
+{
+	*moved = 0;
+	if (mkdirat(m->cache_fd, "salvage", 0700) < 0 && errno != EEXIST)
+		return fault_errno(f, -errno, "cache: salvage");
+	for (struct old_file *x = r ? r->files : NULL; x; x = x->hh.next)
+		if (x->dirty && x->sealed)
+			*moved += salvage(m, x);
+	return content_dir_sweep(m->contents, NULL, NULL);
+}
+
+/* ---- compaction ---- */
+
+static void compact_file(struct note *w, const struct node *n)
+{
+	const struct file *f = n->file;
+
+	note_content(w, n, f->stored_size || !f->changed);
+	if (!content_is_whole(f->live))
+		note_present(w, n);
+	if (!f->changed)
+		return;
+	note_dirty(w, n);
+	if (f->sealed && !f->live_is_sealed)
+		note_view(w, n);
+	else if (f->live_is_sealed || f->facts.clean_close_ns >= f->facts.last_write_ns)
+		note_sealed(w, n, 0, file_size(n), &n->attr);
+}
+
+static int compact_fill(void *arg, struct buf *entries)
+{
+	struct mount *m = arg;
+	struct note w = NOTE_EMPTY;
+
+	note_writer(&w, m);
+	note_counters(&w, m->inode_reserved, m->pack_reserved);
+	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next)
+		note_node(&w, (struct node *)((char *)l - offsetof(struct node, dirty)));
+	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next)
+		note_name(&w, (struct name *)((char *)l - offsetof(struct name, dirty)));
+	for (const struct node *n = m->nodes.by_id; n; n = n->hh.next)
+		if (n->file && n->file->live && (n->names || n->links))
+			compact_file(&w, n);
+	buf_add(entries, w.entries.data, w.entries.len);
+	if (!buf_ok(&w.entries))
+		entries->failed = true;
+	buf_fini(&w.entries);
+	return buf_ok(entries) ? 0 : -ENOMEM;
+}
+
+void replay_compact(struct mount *m)
+{
+	struct fault f = FAULT_NONE;
+
+	if (journal_bytes(m->journal) < COMPACT_BYTES)
+		return;
+	mount_lock(m);
+	if (journal_rewrite(m->journal, compact_fill, m, &f) < 0)
+		log_warn("cache: the journal was not shortened: %s", f.text);
+	mount_unlock(m);
+}
