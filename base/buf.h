@@ -30,7 +30,8 @@ void buf_u8(struct buf *b, uint8_t v);
 void buf_u16(struct buf *b, uint16_t v);
 void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);
-/* A NUL behind the content, not counted in len; "" if memory is short.  Valid until the next change. */
+/* A NUL behind the content, not counted in len; "" if memory is short.  Valid until the next
+ * change. */
 const char *buf_str(struct buf *b);
 
 static inline bool buf_ok(const struct buf *b)

@@ -13,7 +13,7 @@
 
 enum {
 	MOST_CONNECTIONS = 64, /* kept open between requests */
-	MOST_IDLE = 64,        /* transfers kept, with their buffers */
+	MOST_IDLE = 32,        /* transfers kept, with their buffers */
 };
 
 struct http_client {
@@ -110,7 +110,8 @@ static void finish_done(struct http_client *c)
 		struct xfer *x = NULL;
 		CURLcode code = m->data.result;
 
-		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x); /* set in xfer_new() */
+		/* Was set in xfer_new(). */
+		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
 		finish(x, code);
 	}
 }
@@ -309,7 +310,7 @@ static void start_curl(void)
 	struct sigaction now;
 
 	if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-		(void)signal(SIGPIPE, SIG_IGN); /* a valid signal, a valid action */
+		(void)signal(SIGPIPE, SIG_IGN);      /* a valid signal, a valid action */
 	(void)curl_global_init(CURL_GLOBAL_DEFAULT); /* curl_multi_init() says it if that failed */
 }
 

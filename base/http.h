@@ -3,12 +3,15 @@
  * HTTP requests on a loop, over a libcurl multi handle.  One http_client a loop; keeps
  * connections.  Knows nothing of AWS.  Thread: the loop's.
  * Proxies and NO_PROXY are libcurl's own from the environment; the CA bundle comes from
- * AWS_CA_BUNDLE, then libcurl's default.  Redirects are never followed here.  `Expect:` is never sent.
- * HTTP/1.1 always.  The process ignores SIGPIPE from the first client on; children inherit that.
+ * AWS_CA_BUNDLE, then libcurl's default.  Redirects are never followed here.  `Expect:` is never
+ * sent.  HTTP/1.1 always.  The process ignores SIGPIPE from the first client on; children inherit
+ * that.
  *
- * Faults name method and URL, without the query.  SOON: what the network did (-ECONNREFUSED,
- * -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH, -EPROTO), -ENOMEM.  FINAL: -EINVAL (URL, CA bundle), -EACCES (a
- * certificate that does not verify), -EMSGSIZE (response too long), -ECANCELED.
+ * Faults name method and URL, without the query.
+ * SOON:  what the network did (-ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH, -EPROTO, or
+ *        -EIO for what libcurl says of nothing else), and -ENOMEM.
+ * FINAL: -EINVAL (URL, CA bundle), -EACCES (a certificate that does not verify), -EMSGSIZE (response
+ *        too long), -ECANCELED.
  */
 #ifndef HOLDFAST_BASE_HTTP_H
 #define HOLDFAST_BASE_HTTP_H
@@ -31,22 +34,22 @@ struct http_req {
 	const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
 	const struct iovec *body;   /* sent with Content-Length; may be NULL */
 	int bodies;
-	uint64_t connect_ms;        /* 0: 5 s */
-	uint64_t total_ms;          /* 0: none */
-	uint64_t stall_ms;          /* no byte either way for so long ends it; 0: 20 s */
-	bool no_proxy;              /* metadata services */
-	uint8_t *dest;              /* 2xx bodies of at most dest_cap bytes go here; NULL: into body_in */
+	uint64_t connect_ms; /* 0: 5 s */
+	uint64_t total_ms;   /* 0: none */
+	uint64_t stall_ms;   /* no byte either way for so long ends it; 0: 20 s */
+	bool no_proxy;       /* metadata services */
+	uint8_t *dest;       /* 2xx bodies, at most dest_cap bytes, go here; NULL: body_in */
 	size_t dest_cap;
-	size_t most;                /* a longer response body is an error; 0: 64 MiB */
+	size_t most; /* a longer response body is an error; 0: 64 MiB */
 	void (*done)(struct http_req *r);
 	void *arg;
 	/* result */
-	int rc;                     /* 0 if a whole response came (any status); else a negative errno */
-	struct fault fault;         /* set when rc < 0; class SOON for what the network did */
+	int rc;             /* 0: a whole response came (any status); else negative errno */
+	struct fault fault; /* set when rc < 0; class SOON for what the network did */
 	long status;
-	struct buf head;            /* response headers of the last reply, "name: value\n", names in lower case */
-	struct buf body_in;         /* the caller ends it */
-	size_t got;                 /* body bytes received, wherever they went */
+	struct buf head;    /* of the last reply: "name: value\n", names in lower case */
+	struct buf body_in; /* the caller ends it */
+	size_t got;         /* body bytes received, wherever they went */
 	void *priv;
 };
 
@@ -57,7 +60,8 @@ void http_cancel(struct http_client *c, struct http_req *r);
 /* Start and run the loop until done; for callers that own the loop and have nothing else to do. */
 int http_do(struct http_client *c, struct loop *l, struct http_req *r);
 
-/* Value of a response header, copied into out; false if absent or longer than cap - 1.  `name` in lower case. */
+/* Value of a response header, copied into out; false if absent or longer than cap - 1.  `name` in
+ * lower case. */
 bool http_header(const struct http_req *r, const char *name, char *out, size_t cap);
 void http_req_fini(struct http_req *r); /* ends head and body_in */
 

@@ -13,7 +13,7 @@
 enum {
 	CONNECT_MS = 5000,
 	STALL_MS = 20000,
-	BUFFER_BYTES = 512 << 10, /* the most that libcurl 7.81 reads into at once */
+	BUFFER_BYTES = 256 << 10, /* measured: 64 KiB to 512 KiB move a GB at the same cost */
 	MOST_HEAD = 256 << 10,
 	MOST_BODY = 64 << 20,
 };
@@ -164,9 +164,10 @@ static void expect_body(struct xfer *x, size_t most)
 {
 	curl_off_t len = -1;
 
-	(void)curl_easy_getinfo(x->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &len); /* or still -1 */
+	/* An unknown length stays -1; a failed reserve is told by the buffer itself. */
+	(void)curl_easy_getinfo(x->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &len);
 	if (len > 0 && (uint64_t)len <= most)
-		(void)buf_reserve(&x->req->body_in, (size_t)len + 1); /* failed: buf_add() says so */
+		(void)buf_reserve(&x->req->body_in, (size_t)len + 1);
 }
 
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
@@ -221,7 +222,7 @@ bool xfer_drains(struct xfer *x)
 
 /* ---- options ---- */
 
-/* What no request changes.  Returns non-zero if libcurl knows one of these no more: see the test. */
+/* What no request changes.  Non-zero if libcurl is out of memory, or knows one of these no more. */
 static int set_fixed(struct xfer *x, const char *ca_bundle)
 {
 	CURL *e = x->easy;
@@ -383,7 +384,8 @@ void xfer_close(struct xfer *x, CURLcode code)
 	if (x->fault.code)
 		(void)xfer_failed(r, x->fault.code, x->fault.retry, x->fault.text);
 	else if (code != CURLE_OK)
-		(void)xfer_failed(r, a->err, a->retry, x->said[0] ? x->said : curl_easy_strerror(code));
+		(void)xfer_failed(r, a->err, a->retry,
+				  x->said[0] ? x->said : curl_easy_strerror(code));
 	else
 		r->rc = 0;
 	let_go(x);

@@ -59,7 +59,8 @@ void log_at(enum log_level level, const char *fmt, ...)
 		syslog(levels[level].priority, "%s%s", levels[level].word, text);
 		return;
 	}
-	len = snprintf(line, sizeof(line), "%.64s: %s%s\n", setup.program, levels[level].word, text);
+	len = snprintf(line, sizeof(line), "%.64s: %s%s\n", setup.program, levels[level].word,
+		       text);
 	if (len > 0 && write(STDERR_FILENO, line, (size_t)len) < 0)
 		return; /* nowhere left to say it */
 }

@@ -13,8 +13,8 @@ void log_setup(const char *program, enum log_level most, int to_syslog);
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_at(LOG_LEVEL_ERROR, __VA_ARGS__)
-#define log_warn(...) log_at(LOG_LEVEL_WARN, __VA_ARGS__)
-#define log_info(...) log_at(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_warn(...)  log_at(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...)  log_at(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #endif

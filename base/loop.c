@@ -135,7 +135,7 @@ void loop_timer_stop(struct loop *l, struct loop_timer *t)
 		timers_remove(&l->timers, t);
 }
 
-/* A few a round: a timer that always restarts itself for now must not keep sockets from their turn. */
+/* A few a round: a timer that always restarts itself for now must leave sockets their turn. */
 static void run_timers(struct loop *l)
 {
 	struct loop_timer *t = l->timers.first;
@@ -189,7 +189,7 @@ static bool may_sleep(struct loop *l)
 static void run_round(struct loop *l)
 {
 	l->ops->wait(l->backend, may_sleep(l));
-	run_timers(l); /* last: what they decide (to stop, a flag) is looked at before the next sleep */
+	run_timers(l); /* last: what they decide is looked at before the next sleep */
 }
 
 void loop_run(struct loop *l)
@@ -285,8 +285,7 @@ int loop_new(enum loop_backend want, struct loop **out, struct fault *f)
 	pthread_mutex_init(&l->post_lock, NULL);
 	rc = open_all(l, want);
 	if (rc < 0)
-		return fault_errno(f, rc, "event loop%s",
-				   want == LOOP_URING ? " on io_uring" : "");
+		return fault_errno(f, rc, "event loop%s", want == LOOP_URING ? " on io_uring" : "");
 	*out = take(&l);
 	return 0;
 }

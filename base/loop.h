@@ -22,7 +22,7 @@
 struct loop;
 
 enum loop_backend {
-	LOOP_AUTO,   /* io_uring if the kernel lets us; HOLDFAST_LOOP=epoll|io_uring overrides */
+	LOOP_AUTO, /* io_uring if the kernel lets us; HOLDFAST_LOOP=epoll|io_uring overrides */
 	LOOP_URING,
 	LOOP_EPOLL,
 };
@@ -41,10 +41,10 @@ void loop_run(struct loop *l);
 void loop_run_until(struct loop *l, const bool *flag);
 void loop_stop(struct loop *l); /* thread: any */
 
-/* Sockets.  Level-triggered: `events` is POLLIN|POLLOUT; 0 removes the watch, and the struct is then
+/* Sockets.  Level-triggered: `events` is POLLIN|POLLOUT; 0 removes the watch, and the struct is
  * the caller's again.  At most one watch an fd; remove it before the fd is closed.  POLLERR and
- * POLLHUP are reported unasked.  Fails: -ENOMEM, -EBADF, -EPERM (not a thing to wait for; on io_uring
- * these two arrive as POLLERR). */
+ * POLLHUP are reported unasked.  Fails: -ENOMEM; -EBADF, and -EPERM for what cannot be waited for
+ * (io_uring reports these two as POLLERR). */
 struct loop_watch {
 	/* the caller's, fixed while watched */
 	int fd;

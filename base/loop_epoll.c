@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop on epoll, for kernels and containers that refuse io_uring.  Files are read and written by
- * the worker threads: epoll has no notion of a file that is not ready.
+ * The loop on epoll, for kernels and containers that refuse io_uring.  Files are read and written
+ * by the worker threads: epoll has no notion of a file that is not ready.
  */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -25,7 +25,7 @@ struct loop_ops {
 	int (*watch)(void *backend, struct loop_watch *w, unsigned events);
 	/* r->priv.write says which; counts in l->outstanding until done(). */
 	void (*file)(void *backend, struct loop_file *r);
-	/* One round: wait until something is there (or just look, unless `block`), run its handlers. */
+	/* One round: wait until something is there (unless `block`: just look), run its handlers. */
 	void (*wait)(void *backend, bool block);
 	/* Forget every watch but `keep`; try to end every file request early. */
 	void (*cancel)(void *backend, const struct loop_watch *keep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop on io_uring.  Nothing is handed to the kernel where it is asked for: slots whose watch
- * changed and new file requests are listed, and one system call a round submits all of it and waits.
+ * changed and new file requests are listed; one system call a round submits all of it and waits.
  *
  * U1: a slot has at most one poll in the kernel, and `armed` says for what.
  * U2: whenever a poll is answered or withdrawn the generation moves on, so an answer is used once.
@@ -18,9 +18,9 @@
 
 enum {
 	RING_ENTRIES = 256,
-	DROP = 2,                   /* user_data of requests whose completion means nothing */
+	DROP = 2,                    /* user_data of requests whose completion means nothing */
 	SETUP_COOP_TASKRUN = 1 << 8, /* Linux 5.19: no interrupt when a completion is ready */
-	MOST_BYTES = 1 << 30,       /* a request's length is 32 bits wide; short counts are allowed */
+	MOST_BYTES = 1 << 30,        /* a length is 32 bits wide there; short counts are allowed */
 };
 
 struct file_list {
@@ -247,7 +247,8 @@ static void poll_answered(struct uring *u, uint64_t name, int res)
 
 static void file_answered(struct uring *u, struct loop_file *r, int res)
 {
-	if (res == -EINTR && !atomic_load(&u->loop->closing)) { /* a helper of the kernel's was stopped */
+	/* The kernel's helper was stopped by a signal: again. */
+	if (res == -EINTR && !atomic_load(&u->loop->closing)) {
 		file_remove(&u->flying, r);
 		file_append(&u->waiting, r);
 		return;

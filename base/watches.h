@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches by name.  The kernel knows a watch by slot and generation, never by address: an event that
- * was on its way when the watch was removed or changed finds nobody, whatever lives there now.
+ * Watches by name.  The kernel knows a watch by slot and generation, never by address: an event
+ * that was on its way when the watch was removed finds nobody, whatever lives there now.
  * Thread: the loop's.
  */
 #ifndef HOLDFAST_BASE_WATCHES_H

@@ -95,9 +95,10 @@ static bool server_send(int fd, const void *data, size_t len)
 static bool server_text(int fd, const char *status, const char *text)
 {
 	char reply[512];
-	int len = snprintf(reply, sizeof(reply),
-			   "HTTP/1.1 %s\r\nContent-Length: %zu\r\nX-Mixed-CASE:  some Value \r\n\r\n%s",
-			   status, strlen(text), text);
+	int len = snprintf(
+		reply, sizeof(reply),
+		"HTTP/1.1 %s\r\nContent-Length: %zu\r\nX-Mixed-CASE:  some Value \r\n\r\n%s",
+		status, strlen(text), text);
 
 	return server_send(fd, reply, (size_t)len);
 }
@@ -232,7 +233,7 @@ static bool server_answer(struct server_conn *c, struct server_request *q)
 	if (strcmp(q->path, "/die-when-kept") == 0 && c->requests > 1) {
 		(void)server_read_body(c, q, q->length / 2);
 		(void)shutdown(c->fd, SHUT_WR);
-		server_wait_closed(c->fd); /* a reset could hit the client in its send, and end it there */
+		server_wait_closed(c->fd); /* not a reset: it could end the client in its send */
 		return false;
 	}
 	if (strcmp(q->path, "/count") == 0 || strcmp(q->path, "/die-when-kept") == 0)
@@ -257,7 +258,7 @@ static void *server_serve(void *arg)
 		c->requests++;
 	} while (server_answer(c, q));
 	free(q);
-	(void)shutdown(c->fd, SHUT_WR); /* closed when the server stops, or the number would be reused */
+	(void)shutdown(c->fd, SHUT_WR); /* server_stop() closes it: the number must stay ours */
 	return NULL;
 }
 

@@ -35,8 +35,8 @@ static int set_up(struct bench *b, enum loop_backend backend)
 }
 
 /* Every test starts with this; it leaves a test whose backend this kernel refuses. */
-#define BENCH(b, state) \
-	struct bench b; \
+#define BENCH(b, state)                                             \
+	struct bench b;                                             \
 	if (set_up(&(b), *(const enum loop_backend *)*(state)) < 0) \
 	skip()
 
@@ -65,7 +65,8 @@ static void last_head(struct bench *b, char *out)
 	pthread_mutex_unlock(&b->server->lock);
 }
 
-static void assert_fault(const struct http_req *r, int code, enum fault_retry retry, const char *path)
+static void assert_fault(const struct http_req *r, int code, enum fault_retry retry,
+			 const char *path)
 {
 	if (r->rc != code || r->fault.retry != retry)
 		print_message("rc %d, class %d: %s\n", r->rc, (int)r->fault.retry, r->fault.text);
@@ -438,8 +439,9 @@ static void nobody_listening_is_worth_another_try(void **state)
 static void an_unknown_host_is_worth_another_try(void **state)
 {
 	BENCH(b, state);
-	struct http_req r = {
-		.method = "GET", .url = "http://no-such-host.invalid/x", .no_proxy = true};
+	struct http_req r = {.method = "GET",
+			     .url = "http://no-such-host.invalid/x",
+			     .no_proxy = true};
 
 	(void)http_do(b.client, b.loop, &r); /* looked at below */
 	assert_fault(&r, -EHOSTUNREACH, FAULT_SOON, "no-such-host.invalid");
@@ -450,8 +452,8 @@ static void an_unknown_host_is_worth_another_try(void **state)
 static void a_wrong_url_is_final(void **state)
 {
 	static const char *const urls[] = {
-		"ftp://127.0.0.1/x", "127.0.0.1/x", "file:///etc/passwd", "http://", "http://a b/",
-		"http://127.0.0.1:99999999/x",
+		"ftp://127.0.0.1/x", "127.0.0.1/x", "file:///etc/passwd",
+		"http://",           "http://a b/", "http://127.0.0.1:99999999/x",
 	};
 	BENCH(b, state);
 
@@ -583,8 +585,10 @@ static void a_request_that_could_not_start_can_be_cancelled(void **state)
 
 	s.open = 2;
 	for (int i = 0; i < 2; i++) {
-		s.r[i] = (struct http_req){
-			.method = "GET", .url = "nonsense", .done = one_ended, .arg = &s};
+		s.r[i] = (struct http_req){.method = "GET",
+					   .url = "nonsense",
+					   .done = one_ended,
+					   .arg = &s};
 		http_start(b.client, &s.r[i]);
 	}
 	http_cancel(b.client, &s.r[0]);
@@ -597,9 +601,11 @@ static void a_request_that_could_not_start_can_be_cancelled(void **state)
 int main(void)
 {
 	static enum loop_backend backends[] = {LOOP_URING, LOOP_EPOLL};
+/* clang-format off */
 #define on_both(test) \
 	{#test " (io_uring)", test, NULL, NULL, &backends[0]}, \
 	{#test " (epoll)", test, NULL, NULL, &backends[1]}
+	/* clang-format on */
 	const struct CMUnitTest tests[] = {
 		on_both(a_reply_comes_with_status_headers_and_body),
 		on_both(a_status_of_refusal_is_a_whole_reply),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop: every behaviour on both backends, since callers must not be able to tell them apart. */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -9,7 +11,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -31,7 +36,8 @@ static struct bench bench_of(void **state)
 	struct bench b = {.loop = NULL};
 
 	if (loop_new(*want, &b.loop, &f) < 0) {
-		print_message("no %s here: %s\n", *want == LOOP_URING ? "io_uring" : "epoll", f.text);
+		print_message("no %s here: %s\n", *want == LOOP_URING ? "io_uring" : "epoll",
+			      f.text);
 		assert_null(getenv("REQUIRE_ALL"));
 		skip();
 	}
@@ -86,6 +92,53 @@ static void the_environment_overrides_only_an_open_choice(void **state)
 	assert_int_equal(unsetenv("HOLDFAST_LOOP"), 0);
 }
 
+/* As Docker's default profile has it: io_uring_setup() is answered with EPERM. */
+static void forbid_io_uring(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = 4, .filter = code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		_exit(77);
+}
+
+/* In a child, since a filter stays.  Its exit status is the number of what is wrong. */
+static void try_without_io_uring(void)
+{
+	struct loop *l = NULL;
+	struct fault f = FAULT_NONE;
+
+	forbid_io_uring();
+	if (loop_new(LOOP_AUTO, &l, &f) < 0)
+		_exit(1);
+	if (strcmp(loop_backend_name(l), "epoll") != 0)
+		_exit(2);
+	loop_free(l);
+	if (loop_new(LOOP_URING, &l, &f) != -EPERM)
+		_exit(3);
+	_exit(strstr(f.text, "io_uring") ? 0 : 4);
+}
+
+static void where_io_uring_is_forbidden_an_open_choice_is_epoll(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		try_without_io_uring();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* ---- timers ---- */
 
 struct lettered {
@@ -109,8 +162,9 @@ static void timers_fire_in_order_of_their_time(void **state)
 	uint64_t start_ns = now_ns();
 
 	for (int i = 0; i < 6; i++) {
-		x[i] = (struct lettered){
-			.timer = {.fire = fire_letter, .arg = &x[i]}, .b = &b, .letter = (char)('a' + i)};
+		x[i] = (struct lettered){.timer = {.fire = fire_letter, .arg = &x[i]},
+					 .b = &b,
+					 .letter = (char)('a' + i)};
 		loop_timer_start(b.loop, &x[i].timer, start_ns + ms[i] * NS_PER_MS);
 	}
 	run_for_ms(&b, 60);
@@ -270,7 +324,8 @@ static void a_watch_removed_by_another_handler_is_not_called(void **state)
 
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p.fd[i]), 0);
-		p.w[i] = (struct loop_watch){.fd = p.fd[i][0], .ready = remove_the_other, .arg = &p};
+		p.w[i] =
+			(struct loop_watch){.fd = p.fd[i][0], .ready = remove_the_other, .arg = &p};
 		assert_int_equal(loop_watch(b.loop, &p.w[i], POLLIN), 0);
 	}
 	run_for_ms(&b, 1); /* both polls are in the kernel now */
@@ -293,7 +348,7 @@ struct heir {
 	struct loop_watch next;
 };
 
-/* The other's slot and its fd number pass to a newcomer, for whom the event in hand is not meant. */
+/* The other's slot and fd number pass to a newcomer, for whom the event in hand is not meant. */
 static void replace_the_other(struct loop_watch *w, unsigned events)
 {
 	struct heir *h = w->arg;
@@ -307,7 +362,8 @@ static void replace_the_other(struct loop_watch *w, unsigned events)
 	assert_int_equal(pipe(quiet), 0);
 	assert_int_equal(dup2(quiet[0], p->fd[other][0]), p->fd[other][0]);
 	close(quiet[0]);
-	h->next = (struct loop_watch){.fd = p->fd[other][0], .ready = must_not_be_called,
+	h->next = (struct loop_watch){.fd = p->fd[other][0],
+				      .ready = must_not_be_called,
 				      .arg = (void *)(intptr_t)quiet[1]};
 	assert_int_equal(loop_watch(p->b->loop, &h->next, POLLIN), 0);
 }
@@ -319,8 +375,9 @@ static void a_stale_event_never_reaches_the_heir_of_slot_and_fd(void **state)
 
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, h.pair.fd[i]), 0);
-		h.pair.w[i] = (struct loop_watch){
-			.fd = h.pair.fd[i][0], .ready = replace_the_other, .arg = &h};
+		h.pair.w[i] = (struct loop_watch){.fd = h.pair.fd[i][0],
+						  .ready = replace_the_other,
+						  .arg = &h};
 		assert_int_equal(loop_watch(b.loop, &h.pair.w[i], POLLIN), 0);
 	}
 	run_for_ms(&b, 1);
@@ -496,8 +553,9 @@ static void posts_from_another_thread_run_in_their_order(void **state)
 	pthread_t thread;
 
 	for (int i = 0; i < POSTS; i++)
-		p[i] = (struct posted){
-			.call = {.fn = count_in_order, .arg = &p[i]}, .number = i, .b = &b};
+		p[i] = (struct posted){.call = {.fn = count_in_order, .arg = &p[i]},
+				       .number = i,
+				       .b = &b};
 	assert_int_equal(pthread_create(&thread, NULL, post_all, p), 0);
 	loop_run(b.loop);
 	assert_int_equal(b.count, POSTS);
@@ -551,7 +609,8 @@ static struct transfer transfer_of(struct bench *b, int fd, void *data, size_t l
 	};
 }
 
-static ssize_t transfer_one(struct bench *b, bool write, int fd, void *data, size_t len, uint64_t off)
+static ssize_t transfer_one(struct bench *b, bool write, int fd, void *data, size_t len,
+			    uint64_t off)
 {
 	struct transfer t = transfer_of(b, fd, data, len, off);
 
@@ -584,7 +643,7 @@ static void what_is_written_is_read_back(void **state)
 	char in[32] = "";
 
 	assert_int_equal(transfer_one(&b, true, fd, out, 10, 100), 10);
-	assert_int_equal(transfer_one(&b, false, fd, in, sizeof(in), 100), 10); /* short at the end */
+	assert_int_equal(transfer_one(&b, false, fd, in, sizeof(in), 100), 10);
 	assert_string_equal(in, "checkpoint");
 	assert_int_equal(transfer_one(&b, false, fd, in, sizeof(in), 4096), 0);
 	loop_free(b.loop);
@@ -762,12 +821,15 @@ static void work_handed_in_is_finished_before_the_loop_ends(void **state)
 int main(void)
 {
 	static enum loop_backend backends[] = {LOOP_URING, LOOP_EPOLL};
+/* clang-format off */
 #define on_both(test) \
 	{#test " (io_uring)", test, NULL, NULL, &backends[0]}, \
 	{#test " (epoll)", test, NULL, NULL, &backends[1]}
+	/* clang-format on */
 	const struct CMUnitTest tests[] = {
 		on_both(the_backend_asked_for_is_the_one_that_runs),
 		cmocka_unit_test(the_environment_overrides_only_an_open_choice),
+		cmocka_unit_test(where_io_uring_is_forbidden_an_open_choice_is_epoll),
 		on_both(timers_fire_in_order_of_their_time),
 		on_both(a_timer_does_not_fire_early),
 		on_both(a_stopped_timer_never_fires_and_a_moved_one_fires_once),
