@@ -106,17 +106,23 @@ int merge_next(struct merge *m, struct run_item *out, struct fault *f)
 	return 1;
 }
 
+size_t key_past(const uint8_t *prefix, size_t prefix_len, uint8_t out[RUN_KEY_MAX])
+{
+	while (prefix_len > 0 && prefix[prefix_len - 1] == 0xff)
+		prefix_len--;
+	if (prefix_len == 0)
+		return 0;
+	memcpy(out, prefix, prefix_len);
+	out[prefix_len - 1]++;
+	return prefix_len;
+}
+
 size_t run_seek_past(const struct run *r, const uint8_t *prefix, size_t prefix_len)
 {
 	uint8_t past[RUN_KEY_MAX];
+	size_t past_len = key_past(prefix, prefix_len, past);
 
-	memcpy(past, prefix, prefix_len);
-	while (prefix_len > 0 && past[prefix_len - 1] == 0xff)
-		prefix_len--;
-	if (prefix_len == 0)
-		return run_count(r);
-	past[prefix_len - 1]++;
-	return run_seek(r, past, prefix_len);
+	return past_len > 0 ? run_seek(r, past, past_len) : run_count(r);
 }
 
 struct cursor cursor_of(const struct run *r, const uint8_t *prefix, size_t prefix_len)

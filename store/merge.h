@@ -37,7 +37,9 @@ SCOPE_VAL(struct merge, merge_fini)
 /* 1: *out is the next item (removals too), valid until the next call.  0: the end. */
 int merge_next(struct merge *m, struct run_item *out, struct fault *f);
 
-/* Where items that start with prefix end in a run, seen from its first one. */
+/* The least key behind all that start with prefix.  0: there is none, all keys do or are before. */
+size_t key_past(const uint8_t *prefix, size_t prefix_len, uint8_t out[RUN_KEY_MAX]);
+/* Behind the last item that starts with prefix. */
 size_t run_seek_past(const struct run *r, const uint8_t *prefix, size_t prefix_len);
 /* The items of a run that start with prefix. */
 struct cursor cursor_of(const struct run *r, const uint8_t *prefix, size_t prefix_len);
