@@ -195,6 +195,11 @@ int file_open(struct mount *m, uint64_t id, int flags, struct handle **out)
 			     .wrote = flags & O_TRUNC};
 	if (writes)
 		writer_comes(n->file, h->appends, now);
+	h->past_cache = n->file->past_cache;
+	if ((flags & O_ACCMODE) == O_WRONLY)
+		n->file->past_cache = true;
+	else if (n->file->facts.writers_open == 0)
+		n->file->past_cache = false; /* this open drops the pages, nobody writes past them */
 	first = n->opens++ == 0;
 	c = content_ref(n->file->live);
 	mount_unlock(m);
@@ -298,7 +303,7 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
  * The two halves of every change of bytes: before it the sealed version is named and the writer
  * noted; after it times are set.  Between them the bytes change without the lock.
  */
-static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, struct content **out)
+static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, bool mapped, struct content **out)
 {
 	struct file *f = n->file;
 	struct note w = NOTE_EMPTY;
@@ -306,7 +311,7 @@ static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, 
 	uint64_t now;
 	int rc;
 
-	if (tid != f->writer_tid)
+	if (tid != f->writer_tid && !mapped)
 		tgid = tid ? death_tgid(tid) : 0;
 	mount_lock(m);
 	now = mount_now(m);
@@ -318,10 +323,12 @@ static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, 
 	if (rc == 0)
 		rc = note_done(m, &w);
 	if (rc == 0) {
-		f->writer_tid = tid;
-		f->writer_tgid = tgid;
+		if (!mapped) {
+			f->writer_tid = tid;
+			f->writer_tgid = tgid;
+		}
 		f->facts.last_write_ns = now;
-		f->facts.last_write_unknown = false;
+		f->facts.last_write_unknown = mapped;
 		f->only_grown = f->only_grown && grows;
 		f->writing++;
 		node_touch(&m->nodes, n);
@@ -343,13 +350,13 @@ static void change_end(struct mount *m, struct node *n)
 	mount_unlock(m);
 }
 
-ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid)
+ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped)
 {
 	scoped(content_unref) struct content *c = NULL;
 	struct node *n = h->node;
 	uint64_t at = off;
 	ssize_t put;
-	int rc = change_begin(m, n, tid, h->appends || off >= file_size(n), &c);
+	int rc = change_begin(m, n, tid, h->appends || off >= file_size(n), mapped, &c);
 
 	if (rc < 0)
 		return rc;
@@ -391,7 +398,7 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
 	if (rc < 0)
 		return rc;
 
-	rc = change_begin(m, n, tid, size >= file_size(n), &c);
+	rc = change_begin(m, n, tid, size >= file_size(n), false, &c);
 	if (rc == 0) {
 		while ((rc = content_truncate(c, size)) == -ENODATA)
 			if ((rc = hydrate(m, n, c, size ? size - 1 : 0, 1, false)) < 0)
@@ -436,7 +443,7 @@ int file_fsync(struct mount *m, struct handle *h, bool data_only)
 int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid)
 {
 	scoped(content_unref) struct content *c = NULL;
-	int rc = change_begin(m, h->node, tid, mode == 0 || mode == FALLOC_FL_KEEP_SIZE, &c);
+	int rc = change_begin(m, h->node, tid, mode == 0 || mode == FALLOC_FL_KEEP_SIZE, false, &c);
 
 	if (rc < 0)
 		return rc;
@@ -471,7 +478,7 @@ ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struc
 		ssize_t got = file_read(m, from, piece, want, from_off + sum);
 
 		if (got > 0)
-			got = file_write(m, to, piece, (size_t)got, to_off + sum, tid);
+			got = file_write(m, to, piece, (size_t)got, to_off + sum, tid, false);
 		if (got < 0)
 			return sum ? (ssize_t)sum : got;
 		if (got == 0)

@@ -22,6 +22,7 @@ struct handle {
 	int flags;
 	bool writes, appends;
 	bool wrote; /* this handle changed something */
+	bool past_cache; /* bytes were written that the kernel's cache may not have seen */
 };
 
 int file_open(struct mount *m, uint64_t id, int flags, struct handle **out);
@@ -29,7 +30,8 @@ int file_open(struct mount *m, uint64_t id, int flags, struct handle **out);
 int file_flush(struct mount *m, struct handle *h, pid_t tid);
 void file_release(struct mount *m, struct handle *h);
 ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off);
-ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid);
+/* mapped: bytes of a mapping, written back by the kernel at a time of its own. */
+ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped);
 int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid);
 int file_fsync(struct mount *m, struct handle *h, bool data_only);
 int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid);

@@ -55,6 +55,7 @@ struct mount {
 	char host[64];
 	uint8_t boot[16];    /* boot id: a cache outlives the daemon, not the kernel */
 	int lock_fd;         /* flock on the cache */
+	char socket[108];    /* the control socket's path */
 
 	pthread_mutex_t lock;
 	pthread_cond_t arrived; /* bytes came in, or failed to */

@@ -66,6 +66,7 @@ struct file {
 	unsigned appenders;   /* of facts.writers_open */
 	unsigned writing;     /* writes under way */
 	bool only_grown;      /* since it was last sealed */
+	bool past_cache;      /* written by a direct handle since the kernel's pages were last dropped */
 	pid_t writer_tid, writer_tgid; /* who wrote last */
 	uint64_t first_seal_ns; /* when a version of it was first sealed here */
 	/* streaming */

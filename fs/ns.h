@@ -56,6 +56,7 @@ struct ns_listing {
 	} *v;
 	size_t n;
 	uint64_t dir, parent;
+	bool read; /* the reader's own: something of it was read */
 };
 int ns_list(struct mount *m, uint64_t dir, struct ns_listing *out);
 void ns_listing_fini(struct ns_listing *l);

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FUSE calls: each finds its arguments, calls ns.c or file.c, and replies. */
+#include "fs/ops.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "fs/commit.h"
+#include "fs/file.h"
+#include "fs/ns.h"
+#include "fs/vxattr.h"
+
+/* Every change passes through the kernel that caches, so what it knows stays true. */
+#define CACHE_FOREVER_S 86400.0
+
+static struct mount *mount_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+static pid_t caller(fuse_req_t req)
+{
+	return fuse_req_ctx(req)->pid;
+}
+
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+static void reply_rc(fuse_req_t req, int rc)
+{
+	(void)fuse_reply_err(req, rc < 0 ? -rc : 0); /* fails if the caller is gone: nothing to do */
+}
+
+static struct timespec time_of(int64_t ns)
+{
+	int64_t s = ns / (int64_t)NS_PER_S, rest = ns % (int64_t)NS_PER_S;
+
+	if (rest < 0) {
+		s--;
+		rest += (int64_t)NS_PER_S;
+	}
+	return (struct timespec){.tv_sec = (time_t)s, .tv_nsec = (long)rest};
+}
+
+static int64_t ns_of(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * (int64_t)NS_PER_S + t->tv_nsec;
+}
+
+static struct stat stat_of(const struct ns_attr *a)
+{
+	return (struct stat){
+		.st_ino = a->id,
+		.st_mode = a->attr.mode,
+		.st_nlink = a->attr.nlink,
+		.st_uid = a->attr.uid,
+		.st_gid = a->attr.gid,
+		.st_rdev = a->attr.rdev,
+		.st_size = (off_t)a->attr.size,
+		.st_blksize = 1 << 20,
+		.st_blocks = (blkcnt_t)((a->attr.size + 511) / 512),
+		.st_atim = time_of(a->attr.atime_ns),
+		.st_mtim = time_of(a->attr.mtime_ns),
+		.st_ctim = time_of(a->attr.ctime_ns),
+	};
+}
+
+static struct fuse_entry_param entry_of(const struct ns_attr *a)
+{
+	return (struct fuse_entry_param){.ino = a->id, .attr = stat_of(a), .attr_timeout = CACHE_FOREVER_S,
+					 .entry_timeout = CACHE_FOREVER_S};
+}
+
+static void reply_entry(fuse_req_t req, int rc, const struct ns_attr *a)
+{
+	struct fuse_entry_param e;
+
+	if (rc < 0) {
+		reply_rc(req, rc);
+		return;
+	}
+	e = entry_of(a);
+	if (fuse_reply_entry(req, &e) < 0) /* the kernel never got the reference */
+		ns_forget(mount_of(req), a->id, 1);
+}
+
+/* ---- session ---- */
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	(void)userdata;
+	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ);
+	/* Copies twice and inverts write and rename (frameworks.md, 1.3): never. */
+	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+	conn->max_readahead = 8u << 20;
+	conn->max_background = 64;
+	conn->congestion_threshold = 48;
+	conn->time_gran = 1;
+}
+
+/* ---- names ---- */
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct ns_attr a;
+	int rc = ns_lookup(mount_of(req), parent, name, &a);
+
+	if (rc == -ENOENT) { /* remembered by the kernel until something of that name is made */
+		struct fuse_entry_param none = {.entry_timeout = CACHE_FOREVER_S};
+
+		(void)fuse_reply_entry(req, &none);
+		return;
+	}
+	reply_entry(req, rc, &a);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
+{
+	ns_forget(mount_of(req), ino, count);
+	fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < count; i++)
+		ns_forget(mount_of(req), forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static struct ns_cred cred_of(fuse_req_t req)
+{
+	const struct fuse_ctx *c = fuse_req_ctx(req);
+
+	return (struct ns_cred){.uid = c->uid, .gid = c->gid};
+}
+
+static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev, const char *target)
+{
+	struct ns_attr a;
+	int rc = ns_make(mount_of(req), parent, name, mode, rdev, target, cred_of(req), &a);
+
+	reply_entry(req, rc, &a);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	make(req, parent, name, mode, rdev, NULL);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	make(req, parent, name, S_IFDIR | (mode & 07777), 0, NULL);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	make(req, parent, name, S_IFLNK | 0777, 0, target);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	struct ns_attr a;
+	int rc = ns_link(mount_of(req), ino, parent, name, &a);
+
+	reply_entry(req, rc, &a);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	reply_rc(req, ns_unlink(mount_of(req), parent, name));
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	reply_rc(req, ns_rmdir(mount_of(req), parent, name));
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to, const char *to_name, unsigned flags)
+{
+	reply_rc(req, ns_rename(mount_of(req), parent, name, to, to_name, flags));
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	scoped(free) char *target = NULL;
+	int rc = ns_readlink(mount_of(req), ino, &target);
+
+	if (rc < 0)
+		reply_rc(req, rc);
+	else
+		(void)fuse_reply_readlink(req, target);
+}
+
+/* ---- attributes ---- */
+
+static void reply_attr(fuse_req_t req, int rc, const struct ns_attr *a)
+{
+	struct stat st;
+
+	if (rc < 0) {
+		reply_rc(req, rc);
+		return;
+	}
+	st = stat_of(a);
+	(void)fuse_reply_attr(req, &st, CACHE_FOREVER_S);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct ns_attr a;
+
+	(void)fi;
+	reply_attr(req, ns_getattr(mount_of(req), ino, &a), &a);
+}
+
+static unsigned set_of(const struct stat *st, int to_set, int64_t now, struct inode_attr *to)
+{
+	unsigned set = 0;
+
+	*to = (struct inode_attr){.mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid};
+	to->atime_ns = to_set & FUSE_SET_ATTR_ATIME_NOW ? now : ns_of(&st->st_atim);
+	to->mtime_ns = to_set & FUSE_SET_ATTR_MTIME_NOW ? now : ns_of(&st->st_mtim);
+	to->ctime_ns = ns_of(&st->st_ctim);
+	set |= to_set & FUSE_SET_ATTR_MODE ? NS_SET_MODE : 0;
+	set |= to_set & FUSE_SET_ATTR_UID ? NS_SET_UID : 0;
+	set |= to_set & FUSE_SET_ATTR_GID ? NS_SET_GID : 0;
+	set |= to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW) ? NS_SET_ATIME : 0;
+	set |= to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW) ? NS_SET_MTIME : 0;
+	set |= to_set & FUSE_SET_ATTR_CTIME ? NS_SET_CTIME : 0;
+	return set;
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set, struct fuse_file_info *fi)
+{
+	struct mount *m = mount_of(req);
+	struct inode_attr to;
+	struct ns_attr a;
+	unsigned set = set_of(st, to_set, clock_wall(m->clock), &to);
+	int rc = 0;
+
+	(void)fi;
+	if (to_set & FUSE_SET_ATTR_SIZE)
+		rc = file_truncate(m, ino, (uint64_t)st->st_size, caller(req));
+	if (rc == 0)
+		rc = ns_setattr(m, ino, set, &to, &a);
+	reply_attr(req, rc, &a);
+}
+
+/* ---- directories ---- */
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct ns_listing *l = calloc(1, sizeof(*l));
+	int rc = l ? ns_list(mount_of(req), ino, l) : -ENOMEM;
+
+	if (rc < 0) {
+		free(l);
+		reply_rc(req, rc);
+		return;
+	}
+	fi->fh = (uintptr_t)l;
+	if (fuse_reply_open(req, fi) < 0) {
+		ns_listing_fini(l);
+		free(l);
+	}
+}
+
+/* Offset n is the n-th entry of the listing made at opendir, so unlinking meanwhile skips nothing. */
+static const char *listed(const struct ns_listing *l, off_t at, struct stat *st)
+{
+	if (at < 2) {
+		*st = (struct stat){.st_ino = at == 0 ? l->dir : l->parent, .st_mode = S_IFDIR};
+		return at == 0 ? "." : "..";
+	}
+	if ((size_t)at - 2 >= l->n)
+		return NULL;
+	*st = (struct stat){.st_ino = l->v[at - 2].id, .st_mode = DTTOIF(l->v[at - 2].type)};
+	return l->v[at - 2].name;
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct ns_listing *l = (struct ns_listing *)(uintptr_t)fi->fh;
+	scoped(free) char *out = malloc(size);
+	const char *name;
+	struct stat st;
+	size_t used = 0;
+
+	if (off == 0 && l->read) { /* rewinddir(): as it is now */
+		struct ns_listing again;
+
+		if (ns_list(mount_of(req), ino, &again) == 0) {
+			ns_listing_fini(l);
+			*l = again;
+		}
+	}
+	l->read = true;
+	while (out && (name = listed(l, off, &st))) {
+		size_t need = fuse_add_direntry(req, out + used, size - used, name, &st, off + 1);
+
+		if (need > size - used)
+			break;
+		used += need;
+		off++;
+	}
+	if (!out)
+		reply_rc(req, -ENOMEM);
+	else
+		(void)fuse_reply_buf(req, out, used);
+}
+
+static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct ns_listing *l = (struct ns_listing *)(uintptr_t)fi->fh;
+
+	(void)ino;
+	ns_listing_fini(l);
+	free(l);
+	reply_rc(req, 0);
+}
+
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct mount *m = mount_of(req);
+	struct fault f = FAULT_NONE;
+	int rc = m->journal ? journal_sync(m->journal) : 0;
+
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	if (rc == 0 && m->opts.fsync_remote)
+		rc = committer_sync(m, 0, &f);
+	reply_rc(req, rc);
+}
+
+/* ---- files ---- */
+
+/*
+ * A handle that only writes goes past the page cache (a third of the CPU); others are cached, and
+ * mapped.  What another handle wrote past the cache is not trusted to be in it.
+ */
+static void open_mode(struct fuse_file_info *fi, const struct handle *h)
+{
+	fi->fh = (uintptr_t)h;
+	fi->direct_io = (h->flags & O_ACCMODE) == O_WRONLY;
+	fi->keep_cache = !fi->direct_io && !h->past_cache;
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct handle *h;
+	int rc = file_open(mount_of(req), ino, fi->flags, &h);
+
+	if (rc < 0) {
+		reply_rc(req, rc);
+		return;
+	}
+	open_mode(fi, h);
+	if (fuse_reply_open(req, fi) < 0)
+		file_release(mount_of(req), h);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	struct mount *m = mount_of(req);
+	struct fuse_entry_param e;
+	struct handle *h;
+	struct ns_attr a;
+	int rc;
+
+	do {
+		rc = ns_make(m, parent, name, S_IFREG | (mode & 07777), 0, NULL, cred_of(req), &a);
+		if (rc == -EEXIST && !(fi->flags & O_EXCL)) /* another process was faster */
+			rc = ns_lookup(m, parent, name, &a);
+	} while (rc == -ENOENT && !(fi->flags & O_EXCL) && ns_getattr(m, parent, &a) == 0);
+	if (rc == 0) {
+		rc = file_open(m, a.id, fi->flags, &h);
+		if (rc < 0)
+			ns_forget(m, a.id, 1);
+	}
+	if (rc < 0) {
+		reply_rc(req, rc);
+		return;
+	}
+	e = entry_of(&a);
+	open_mode(fi, h);
+	if (fuse_reply_create(req, &e, fi) < 0) {
+		file_release(m, h);
+		ns_forget(m, a.id, 1);
+	}
+}
+
+/* Workers keep one buffer each for replies: a fresh 1 MiB a read would cost more than the read. */
+static _Thread_local struct buf reply_buffer;
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	ssize_t got = -ENOMEM;
+
+	(void)ino;
+	if (buf_reserve(&reply_buffer, size) == 0)
+		got = file_read(mount_of(req), handle_of(fi), reply_buffer.data, size, (uint64_t)off);
+	if (got < 0)
+		reply_rc(req, (int)got);
+	else
+		(void)fuse_reply_buf(req, (const char *)reply_buffer.data, (size_t)got);
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	/* A write out of the page cache (a mapping) has no caller worth the name. */
+	pid_t tid = fi->writepage ? 0 : caller(req);
+	ssize_t put = file_write(mount_of(req), handle_of(fi), data, size, (uint64_t)off, tid, fi->writepage);
+
+	(void)ino;
+	if (put < 0)
+		reply_rc(req, (int)put);
+	else
+		(void)fuse_reply_write(req, (size_t)put);
+}
+
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	reply_rc(req, file_flush(mount_of(req), handle_of(fi), caller(req)));
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	file_release(mount_of(req), handle_of(fi));
+	reply_rc(req, 0);
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	reply_rc(req, file_fsync(mount_of(req), handle_of(fi), datasync));
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
+{
+	(void)ino;
+	reply_rc(req, file_allocate(mount_of(req), handle_of(fi), mode, (uint64_t)off, (uint64_t)len, caller(req)));
+}
+
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+{
+	off_t at = file_seek(mount_of(req), handle_of(fi), off, whence);
+
+	(void)ino;
+	if (at < 0)
+		reply_rc(req, (int)at);
+	else
+		(void)fuse_reply_lseek(req, at);
+}
+
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi, fuse_ino_t to_ino,
+			       off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
+{
+	ssize_t put = flags ? -EINVAL
+			    : file_copy(mount_of(req), handle_of(fi), (uint64_t)off, handle_of(to_fi), (uint64_t)to_off, len,
+					caller(req));
+
+	(void)ino;
+	(void)to_ino;
+	if (put < 0)
+		reply_rc(req, (int)put);
+	else
+		(void)fuse_reply_write(req, (size_t)put);
+}
+
+/* ---- the rest ---- */
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct mount *m = mount_of(req);
+	struct statvfs st;
+	uint64_t names, nodes;
+
+	(void)ino;
+	if (fstatvfs(m->cache_fd, &st) < 0) {
+		reply_rc(req, -errno);
+		return;
+	}
+	ns_counts(m, &names, &nodes);
+	/* A store has no size of its own: what the cache's disk has free is what a save can take at once. */
+	st.f_files = nodes + (1u << 30);
+	st.f_ffree = st.f_favail = 1u << 30;
+	st.f_namemax = NAME_MAX_BYTES;
+	(void)fuse_reply_statfs(req, &st);
+}
+
+static void reply_xattr(fuse_req_t req, ssize_t rc, const char *value, size_t size)
+{
+	if (rc < 0)
+		reply_rc(req, (int)rc);
+	else if (size == 0)
+		(void)fuse_reply_xattr(req, (size_t)rc);
+	else
+		(void)fuse_reply_buf(req, value, (size_t)rc);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	scoped(free) char *value = malloc(size ? size : 1);
+	ssize_t rc = -ENOMEM;
+
+	if (value && vxattr_is(name))
+		rc = vxattr_get(mount_of(req), ino, name, value, size);
+	else if (value)
+		rc = ns_getxattr(mount_of(req), ino, name, value, size);
+	reply_xattr(req, rc, value, size);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	scoped(free) char *list = malloc(size ? size : 1);
+	ssize_t rc = list ? ns_listxattr(mount_of(req), ino, list, size) : -ENOMEM;
+
+	reply_xattr(req, rc, list, size);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
+{
+	if (vxattr_is(name))
+		reply_rc(req, -EPERM);
+	else
+		reply_rc(req, ns_setxattr(mount_of(req), ino, name, value, size, flags));
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	reply_rc(req, vxattr_is(name) ? -EPERM : ns_removexattr(mount_of(req), ino, name));
+}
+
+/* Locks are left out: the kernel then keeps them, which is right on one host. */
+const struct fuse_lowlevel_ops ops = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.forget = op_forget,
+	.forget_multi = op_forget_multi,
+	.getattr = op_getattr,
+	.setattr = op_setattr,
+	.readlink = op_readlink,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.unlink = op_unlink,
+	.rmdir = op_rmdir,
+	.symlink = op_symlink,
+	.rename = op_rename,
+	.link = op_link,
+	.open = op_open,
+	.create = op_create,
+	.read = op_read,
+	.write = op_write,
+	.flush = op_flush,
+	.release = op_release,
+	.fsync = op_fsync,
+	.opendir = op_opendir,
+	.readdir = op_readdir,
+	.releasedir = op_releasedir,
+	.fsyncdir = op_fsyncdir,
+	.statfs = op_statfs,
+	.setxattr = op_setxattr,
+	.getxattr = op_getxattr,
+	.listxattr = op_listxattr,
+	.removexattr = op_removexattr,
+	.fallocate = op_fallocate,
+	.lseek = op_lseek,
+	.copy_file_range = op_copy_file_range,
+};
