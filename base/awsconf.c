@@ -267,7 +267,8 @@ const char *aws_dns_suffix(const char *region)
 	return partitions[i].suffix;
 }
 
-void aws_conf_url(const struct aws_conf *c, const char *service, const char *region, struct buf *out)
+void aws_conf_url(const struct aws_conf *c, const char *service, const char *region,
+		  struct buf *out)
 {
 	const char *configured = aws_conf_endpoint(c, service);
 	size_t len;

@@ -22,7 +22,7 @@ struct aws_conf {
 	char *ca_bundle;       /* AWS_CA_BUNDLE, profile ca_bundle */
 	char *imds_endpoint;   /* without '/' at its end; default http://169.254.169.254 */
 	bool imds_disabled;    /* AWS_EC2_METADATA_DISABLED */
-	bool endpoints_ignored; /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, profile: same in lower case */
+	bool endpoints_ignored; /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, profile */
 	char *config_path;      /* for messages */
 	char *credentials_path;
 	/* awsconf.c's */
@@ -49,7 +49,8 @@ const char *aws_conf_endpoint(const struct aws_conf *c, const char *service);
 
 /* As above, with AWS's own regional endpoint where none is configured.  Appends a URL without
  * '/' at its end: "https://sts.eu-west-1.amazonaws.com". */
-void aws_conf_url(const struct aws_conf *c, const char *service, const char *region, struct buf *out);
+void aws_conf_url(const struct aws_conf *c, const char *service, const char *region,
+		  struct buf *out);
 
 /* "amazonaws.com", "amazonaws.com.cn", ...: the domain that serves a region. */
 const char *aws_dns_suffix(const char *region);

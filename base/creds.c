@@ -21,10 +21,10 @@
 #include "base/log.h"
 #include "base/wipe.h"
 
-#define LEAD_MOST_NS (300 * NS_PER_S) /* renewed so long before expiry, or a quarter of the life */
+#define LEAD_MOST_NS   (300 * NS_PER_S) /* before expiry; a quarter of the life if shorter */
 #define RETRY_FIRST_NS (500 * NS_PER_MS)
-#define RETRY_MOST_NS (60 * NS_PER_S)
-#define LIFE_LEAST_NS NS_PER_S
+#define RETRY_MOST_NS  (60 * NS_PER_S)
+#define LIFE_LEAST_NS  NS_PER_S
 /* The first search: begin no further try after this, so that one of 3 s still ends within 5 s. */
 #define OPEN_TRIES_NS (1500 * NS_PER_MS)
 
@@ -203,7 +203,8 @@ static int search(struct creds *c, struct fault *f)
 		rc = creds_find(&c->ask, &c->from, &set, f);
 		if (rc == 0)
 			break;
-		if (f->retry == FAULT_FINAL || asked_ns + retry_ns(try) > began_ns + OPEN_TRIES_NS ||
+		if (f->retry == FAULT_FINAL ||
+		    asked_ns + retry_ns(try) > began_ns + OPEN_TRIES_NS ||
 		    !creds_pause(&c->ask, retry_ns(try)))
 			return rc;
 	}

@@ -15,10 +15,11 @@ static bool sso_applies(const struct aws_conf *c, const char *profile)
 static int sso_fetch(struct creds_ask *a, const char *profile, struct creds_set *out,
 		     struct fault *f)
 {
-	return fault_set(f, -EINVAL, FAULT_FINAL,
-			 "profile %s signs on by SSO, which is left to the aws tool: use a profile with "
-			 "credential_process = aws configure export-credentials --profile %s",
-			 profile, profile);
+	return fault_set(
+		f, -EINVAL, FAULT_FINAL,
+		"profile %s signs on by SSO, which is left to the aws tool: use a profile with "
+		"credential_process = aws configure export-credentials --profile %s",
+		profile, profile);
 }
 
 const struct creds_source creds_sso = {
@@ -30,9 +31,15 @@ const struct creds_source creds_sso = {
 /* ---- the chain ---- */
 
 static const struct creds_source *const chain[] = {
-	&creds_environment,        &creds_role,          &creds_web_identity,
-	&creds_sso,                &creds_static_credentials, &creds_process,
-	&creds_static_config,      &creds_container,     &creds_imds,
+	&creds_environment,
+	&creds_role,
+	&creds_web_identity,
+	&creds_sso,
+	&creds_static_credentials,
+	&creds_process,
+	&creds_static_config,
+	&creds_container,
+	&creds_imds,
 };
 
 static const struct creds_source *const in_profile[] = {

@@ -60,9 +60,10 @@ static bool nobody_there(int rc)
 static int no_token(int rc, struct fault *f)
 {
 	if (rc == -ETIMEDOUT)
-		return fault_set(f, rc, FAULT_SOON,
-				 "no answer to PUT /latest/api/token within 1 s: not on EC2, or in a "
-				 "container and the instance's http-put-response-hop-limit is 1 (set 2)");
+		return fault_set(
+			f, rc, FAULT_SOON,
+			"no answer to PUT /latest/api/token within 1 s: not on EC2, or in a "
+			"container and the instance's http-put-response-hop-limit is 1 (set 2)");
 	if (nobody_there(rc))
 		return fault_set(f, -ENOKEY, FAULT_FINAL, "nobody answers");
 	return rc;

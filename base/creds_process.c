@@ -17,7 +17,7 @@
 #include "base/wipe.h"
 
 #define TIMEOUT_NS (60 * NS_PER_S)
-#define REAP_NS (10 * NS_PER_MS)
+#define REAP_NS    (10 * NS_PER_MS)
 enum { OUTPUT_MOST = 64 * 1024, READ_SIZE = 4096 };
 
 struct child {

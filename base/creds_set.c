@@ -37,7 +37,8 @@ static bool parse_iso(const char *s, int64_t *out_s)
 	int len = 0;
 
 	if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-		   &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &len) != 6 || len == 0)
+		   &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &len) != 6 ||
+	    len == 0)
 		return false;
 	s += len;
 	if (*s == '.')
@@ -57,8 +58,8 @@ int creds_set_expiry(struct creds_set *set, const char *iso, int64_t now_s, stru
 	if (!parse_iso(iso, &at_s))
 		return fault_set(f, -EPROTO, FAULT_FINAL, "expiration is not a time");
 	if (at_s <= now_s)
-		return fault_set(f, -EKEYEXPIRED, FAULT_SOON,
-				 "the keys it gave expired at %.32s", iso);
+		return fault_set(f, -EKEYEXPIRED, FAULT_SOON, "the keys it gave expired at %.32s",
+				 iso);
 	set->expires = true;
 	set->life_ns = (uint64_t)(at_s - now_s) * NS_PER_S;
 	return 0;
@@ -75,7 +76,8 @@ static void json_wipe(json_t *root)
 		json_t *value = json_object_get(root, secrets[i]);
 
 		if (json_is_string(value))
-			OPENSSL_cleanse((char *)json_string_value(value), json_string_length(value));
+			OPENSSL_cleanse((char *)json_string_value(value),
+					json_string_length(value));
 	}
 	json_decref(root);
 }
@@ -112,7 +114,8 @@ int creds_set_from_json(struct creds_set *set, struct buf *text, const char *tok
 	rc = check_code(root, f);
 	if (rc < 0)
 		return rc;
-	if (json_object_get(root, "Version") && json_integer_value(json_object_get(root, "Version")) != 1)
+	if (json_object_get(root, "Version") &&
+	    json_integer_value(json_object_get(root, "Version")) != 1)
 		return fault_set(f, -EPROTO, FAULT_FINAL, "the reply's Version is not 1");
 	if (sign_keys_set(&set->keys, text_of(root, "AccessKeyId"),
 			  text_of(root, "SecretAccessKey"), text_of(root, token_key)) < 0)

@@ -67,7 +67,7 @@ extern const struct creds_source creds_static_config;
 extern const struct creds_source creds_container;
 extern const struct creds_source creds_imds;
 
-/* Find the first configured source that has keys, and fetch them.  *out_source is what to ask again. */
+/* Find the first configured source that has keys, and fetch them.  *out_source is asked again. */
 int creds_find(struct creds_ask *a, const struct creds_source **out_source, struct creds_set *out,
 	       struct fault *f);
 /* Keys out of one profile alone, for a role's source_profile; the profile's own role excepted. */

@@ -74,7 +74,8 @@ static int profile_fetch(struct creds_ask *a, const char *profile, struct creds_
 	if (sign_keys_set(&out->keys, access, secret,
 			  aws_conf_get(fresh, profile, "aws_session_token")) < 0)
 		return fault_set(f, -EINVAL, FAULT_FINAL,
-				 "profile %s: a key or token is too long or not printable", profile);
+				 "profile %s: a key or token is too long or not printable",
+				 profile);
 	(void)snprintf(a->source, sizeof(a->source), "profile %s", profile); /* may be cut */
 	return 0;
 }

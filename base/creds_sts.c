@@ -18,8 +18,7 @@ static void make_body(const struct creds_ask *a, const struct creds_assume *how,
 
 	(void)snprintf(session, sizeof(session), "holdfast-%lld",
 		       (long long)(clock_wall(a->clock) / (int64_t)NS_PER_S)); /* fits */
-	sign_query_add(body, "Action",
-		       how->web_token ? "AssumeRoleWithWebIdentity" : "AssumeRole");
+	sign_query_add(body, "Action", how->web_token ? "AssumeRoleWithWebIdentity" : "AssumeRole");
 	sign_query_add(body, "Version", "2011-06-15");
 	sign_query_add(body, "RoleArn", how->role_arn);
 	sign_query_add(body, "RoleSessionName", how->session_name ? how->session_name : session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Web identity: a token file that the platform (EKS, a CI service) keeps fresh, traded for a role. */
+/* Web identity: a token file that the platform (EKS, a CI service) renews, traded for a role. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static int web_fetch(struct creds_ask *a, const char *profile, struct creds_set 
 	scoped(buf_wipe) struct buf token = BUF_EMPTY;
 	struct creds_assume how = {
 		.role_arn = look_up(a->conf, profile, "AWS_ROLE_ARN", "role_arn"),
-		.session_name = look_up(a->conf, profile, "AWS_ROLE_SESSION_NAME",
-					"role_session_name"),
+		.session_name =
+			look_up(a->conf, profile, "AWS_ROLE_SESSION_NAME", "role_session_name"),
 		.duration_s = aws_conf_get(a->conf, profile, "duration_seconds"),
 	};
 	int rc;

@@ -38,15 +38,15 @@ int signer_new(struct signer **out, struct fault *f);
 void signer_free(struct signer *s); /* wipes */
 SCOPE_PTR(struct signer, signer_free)
 
-#define SIGN_HEX_LEN 65
+#define SIGN_HEX_LEN  65
 #define SIGN_UNSIGNED "UNSIGNED-PAYLOAD"
-#define SIGN_EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define SIGN_EMPTY    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 struct sign_req {
 	const char *method;
 	const char *host;  /* as in the Host header: port only if it is not the scheme's own */
 	const char *path;  /* as sent: begins with '/', made by sign_path_add() */
-	const char *query; /* as sent, without '?', made by sign_query_add(), any order; NULL: none */
+	const char *query; /* as sent, in any order, made by sign_query_add(); NULL: none */
 	/* "Name: value", ended by NULL; may be NULL.  All are signed but those that proxies rewrite
 	 * (User-Agent, Expect, Connection, X-Amzn-Trace-Id, ...) and those that signing makes. */
 	const char *const *headers;
@@ -59,7 +59,8 @@ struct sign_req {
 /* What to send beside the request's own headers.  Valid until text ends or signs again. */
 struct sign_headers {
 	struct buf text;
-	/* x-amz-date, x-amz-content-sha256 (S3), x-amz-security-token (if any), Authorization; NULL ends */
+	/* x-amz-date, x-amz-content-sha256 (S3), x-amz-security-token (if any), Authorization;
+	 * NULL ends. */
 	const char *lines[5];
 };
 

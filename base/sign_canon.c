@@ -280,10 +280,21 @@ static void put_query(struct sign_canon *c, const char *query)
  * is what signing makes itself. */
 static bool is_left_out(const char *name, size_t len)
 {
-	static const char *const names[] = {
-		"connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization",
-		"te", "trailer", "transfer-encoding", "upgrade", "user-agent", "x-amzn-trace-id",
-		"authorization", "host", "x-amz-date", "x-amz-security-token"};
+	static const char *const names[] = {"connection",
+					    "expect",
+					    "keep-alive",
+					    "proxy-authenticate",
+					    "proxy-authorization",
+					    "te",
+					    "trailer",
+					    "transfer-encoding",
+					    "upgrade",
+					    "user-agent",
+					    "x-amzn-trace-id",
+					    "authorization",
+					    "host",
+					    "x-amz-date",
+					    "x-amz-security-token"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == len && strncasecmp(name, names[i], len) == 0)
@@ -390,8 +401,7 @@ static void put_headers(struct sign_canon *c, const struct pair *items)
 	buf_add(&c->text, "\n\n", 2);
 }
 
-int sign_canon_names(struct sign_canon *c, const struct sign_req *r,
-		     const struct sign_extra *extra)
+int sign_canon_names(struct sign_canon *c, const struct sign_req *r, const struct sign_extra *extra)
 {
 	put_names(c, take_headers(c, r, extra));
 	return pairs_ok(&c->pairs) && buf_ok(&c->names) ? 0 : -ENOMEM;

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "tests/unit/base/fake_http.h"
 
-#define ROLE "arn:aws:iam::123456789012:role/trainer"
-#define SECRET "sUpErSeCrEt"
+#define ROLE       "arn:aws:iam::123456789012:role/trainer"
+#define SECRET     "sUpErSeCrEt"
 #define IMDS_ROLES "/latest/meta-data/iam/security-credentials/"
 
 enum answer { ANSWER_GOOD, ANSWER_SILENT, ANSWER_503, ANSWER_403, ANSWER_404, ANSWER_JUNK };
@@ -63,8 +63,9 @@ static char *failure(enum answer how)
 	case ANSWER_503:
 		return fake_http_reply(503, "", "<h1>" SECRET "</h1>");
 	case ANSWER_403:
-		return fake_http_reply(403, "", "<ErrorResponse><Error><Code>AccessDenied</Code>"
-						"<Message>" SECRET "</Message></Error></ErrorResponse>");
+		return fake_http_reply(403, "",
+				       "<ErrorResponse><Error><Code>AccessDenied</Code>"
+				       "<Message>" SECRET "</Message></Error></ErrorResponse>");
 	case ANSWER_404:
 		return fake_http_reply(404, "", "<html>" SECRET "</html>");
 	case ANSWER_JUNK:
@@ -116,18 +117,20 @@ static char *sts_reply(struct world *w, const char *request)
 		return failure(w->sts);
 	date_header(date, time(NULL) + w->ahead_s);
 	if (!clock_agrees(w, request))
-		return fake_http_reply(403, date, "<ErrorResponse><Error><Code>SignatureDoesNotMatch"
-						  "</Code></Error></ErrorResponse>");
+		return fake_http_reply(403, date,
+				       "<ErrorResponse><Error><Code>SignatureDoesNotMatch"
+				       "</Code></Error></ErrorResponse>");
 	w->issued++;
 	iso_time(until, time(NULL) + w->ahead_s + w->life_s);
-	(void)snprintf(body, sizeof(body),
-		       "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">"
-		       "<AssumeRoleResult><AssumedRoleUser><Arn>x</Arn></AssumedRoleUser><Credentials>"
-		       "<AccessKeyId>ASIASTS%d</AccessKeyId><SecretAccessKey>" SECRET
-		       "</SecretAccessKey><SessionToken>a&#43;b%d</SessionToken>"
-		       "<Expiration>%s</Expiration></Credentials></AssumeRoleResult>"
-		       "</AssumeRoleResponse>",
-		       w->issued, w->issued, until);
+	(void)snprintf(
+		body, sizeof(body),
+		"<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">"
+		"<AssumeRoleResult><AssumedRoleUser><Arn>x</Arn></AssumedRoleUser><Credentials>"
+		"<AccessKeyId>ASIASTS%d</AccessKeyId><SecretAccessKey>" SECRET
+		"</SecretAccessKey><SessionToken>a&#43;b%d</SessionToken>"
+		"<Expiration>%s</Expiration></Credentials></AssumeRoleResult>"
+		"</AssumeRoleResponse>",
+		w->issued, w->issued, until);
 	return fake_http_reply(200, date, body);
 }
 
@@ -375,9 +378,10 @@ static void sources_are_asked_in_the_order_of_the_aws_tools(void **state)
 		assert_access(&o, "ASIASTS1");
 		assert_source(&o, "profile default, role " ROLE);
 	}
-	write_file(w->config, "[default]\ncredential_process = echo '{\"Version\": 1, "
-			      "\"AccessKeyId\": \"AKIAPROC\", \"SecretAccessKey\": \"" SECRET "\"}'\n"
-			      "aws_access_key_id = AKIACONF\naws_secret_access_key = " SECRET "\n");
+	write_file(w->config,
+		   "[default]\ncredential_process = echo '{\"Version\": 1, "
+		   "\"AccessKeyId\": \"AKIAPROC\", \"SecretAccessKey\": \"" SECRET "\"}'\n"
+		   "aws_access_key_id = AKIACONF\naws_secret_access_key = " SECRET "\n");
 	{
 		scoped(opened_fini) struct opened o = open_as(NULL);
 
@@ -460,8 +464,9 @@ static void a_role_is_assumed_with_the_keys_of_its_source_profile(void **state)
 {
 	struct world *w = *state;
 
-	write_file(w->config, "[profile train]\nrole_arn = " ROLE "\nsource_profile = base\n"
-			      "external_id = a/b\nduration_seconds = 900\nrole_session_name = me\n");
+	write_file(w->config,
+		   "[profile train]\nrole_arn = " ROLE "\nsource_profile = base\n"
+		   "external_id = a/b\nduration_seconds = 900\nrole_session_name = me\n");
 	write_file(w->credentials, "[base]\naws_access_key_id = AKIABASE\n"
 				   "aws_secret_access_key = " SECRET "\n");
 	setenv("AWS_PROFILE", "train", 1);
@@ -474,9 +479,10 @@ static void a_role_is_assumed_with_the_keys_of_its_source_profile(void **state)
 	assert_int_equal(fake_http_count(&w->server), 1);
 	assert_asked(w, 0, "Credential=AKIABASE/");
 	assert_asked(w, 0, "/eu-west-1/sts/aws4_request");
-	assert_asked(w, 0, "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A"
-			   "123456789012%3Arole%2Ftrainer&RoleSessionName=me&ExternalId=a%2Fb&"
-			   "DurationSeconds=900");
+	assert_asked(w, 0,
+		     "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A"
+		     "123456789012%3Arole%2Ftrainer&RoleSessionName=me&ExternalId=a%2Fb&"
+		     "DurationSeconds=900");
 }
 
 static void a_role_may_be_the_source_of_a_role(void **state)
@@ -503,9 +509,9 @@ static void a_role_takes_its_keys_from_the_named_source(void **state)
 {
 	struct world *w = *state;
 
-	write_file(w->config, "[default]\nrole_arn = " ROLE
-			      "\ncredential_source = Ec2InstanceMetadata\n"
-			      "[profile env]\nrole_arn = " ROLE "\ncredential_source = Environment\n");
+	write_file(w->config,
+		   "[default]\nrole_arn = " ROLE "\ncredential_source = Ec2InstanceMetadata\n"
+		   "[profile env]\nrole_arn = " ROLE "\ncredential_source = Environment\n");
 	{
 		scoped(opened_fini) struct opened o = open_as(NULL);
 
@@ -545,7 +551,8 @@ static void a_role_that_is_configured_wrongly_is_refused_with_its_profile(void *
 		 "[profile b]\nrole_arn = r\nsource_profile = c\n"
 		 "[profile c]\nrole_arn = r\nsource_profile = b\n",
 		 "profile c: its source_profile b leads back to it: a cycle"},
-		{"[default]\nrole_arn = r\nsource_profile = b\n", "source_profile b does not exist"},
+		{"[default]\nrole_arn = r\nsource_profile = b\n",
+		 "source_profile b does not exist"},
 		{"[default]\nrole_arn = r\n", "has none"},
 		{"[default]\nrole_arn = r\nsource_profile = b\ncredential_source = Environment\n",
 		 "has both"},
@@ -639,7 +646,8 @@ static void a_credential_process_that_fails_says_how(void **state)
 		{"kill -9 $$", -EACCES, "signal 9"},
 		{"echo " SECRET, -EPROTO, "not JSON"},
 		{"true", -EPROTO, "not JSON"},
-		{"echo '{\"Version\": 2, \"AccessKeyId\": \"A\", \"SecretAccessKey\": \"" SECRET "\"}'",
+		{"echo '{\"Version\": 2, \"AccessKeyId\": \"A\", \"SecretAccessKey\": \"" SECRET
+		 "\"}'",
 		 -EPROTO, "Version"},
 		{"echo '{\"Version\": 1, \"SecretAccessKey\": \"" SECRET "\"}'", -EPROTO,
 		 "AccessKeyId"},
@@ -666,12 +674,13 @@ static void keys_of_a_process_are_renewed_before_they_expire(void **state)
 	char config[1024];
 
 	/* Writes how often it was run into the key. */
-	(void)snprintf(config, sizeof(config),
-		       "[default]\ncredential_process = echo x >> %s; printf "
-		       "'{\"Version\": 1, \"AccessKeyId\": \"AKIA%%d\", \"SecretAccessKey\": \"" SECRET
-		       "\", \"Expiration\": \"%%s\"}' $(wc -l < %s) $(date -u -d '3 seconds' "
-		       "+%%Y-%%m-%%dT%%H:%%M:%%S+00:00)\n",
-		       w->token_file, w->token_file);
+	(void)snprintf(
+		config, sizeof(config),
+		"[default]\ncredential_process = echo x >> %s; printf "
+		"'{\"Version\": 1, \"AccessKeyId\": \"AKIA%%d\", \"SecretAccessKey\": \"" SECRET
+		"\", \"Expiration\": \"%%s\"}' $(wc -l < %s) $(date -u -d '3 seconds' "
+		"+%%Y-%%m-%%dT%%H:%%M:%%S+00:00)\n",
+		w->token_file, w->token_file);
 	write_file(w->config, config);
 	scoped(opened_fini) struct opened o = open_as(NULL);
 	uint64_t first = assert_access(&o, "AKIA1");
@@ -708,9 +717,9 @@ static void the_container_endpoint_gets_its_token_from_a_file_first(void **state
 static void the_container_token_goes_nowhere_but_near(void **state)
 {
 	static const char *const urls[] = {
-		"http://192.0.2.1/keys",       "http://127.0.0.1@192.0.2.1/keys",
-		"http://localhost.evil/keys",  "http://[2001:db8::1]/keys",
-		"http://1270.0.0.1/keys",      "http://user:pw@127.0.0.1/keys",
+		"http://192.0.2.1/keys",      "http://127.0.0.1@192.0.2.1/keys",
+		"http://localhost.evil/keys", "http://[2001:db8::1]/keys",
+		"http://1270.0.0.1/keys",     "http://user:pw@127.0.0.1/keys",
 	};
 
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -938,11 +947,12 @@ static void closing_kills_a_process_that_hangs(void **state)
 	char config[512];
 
 	/* Good the first time; afterwards it says that it was started, and sleeps. */
-	(void)snprintf(config, sizeof(config),
-		       "[default]\ncredential_process = test -e %s && { echo x >> %s; sleep 1000; }; "
-		       "touch %s; echo '{\"Version\": 1, \"AccessKeyId\": \"AKIAPROC\", "
-		       "\"SecretAccessKey\": \"" SECRET "\"}'\n",
-		       w->token_file, w->token_file, w->token_file);
+	(void)snprintf(
+		config, sizeof(config),
+		"[default]\ncredential_process = test -e %s && { echo x >> %s; sleep 1000; }; "
+		"touch %s; echo '{\"Version\": 1, \"AccessKeyId\": \"AKIAPROC\", "
+		"\"SecretAccessKey\": \"" SECRET "\"}'\n",
+		w->token_file, w->token_file, w->token_file);
 	write_file(w->config, config);
 	o = open_as(NULL);
 	creds_expired(o.creds, assert_access(&o, "AKIAPROC"));

@@ -88,7 +88,8 @@ static void serve(struct fake_http *s, int fd)
 		hold(s, fd);
 		return;
 	}
-	(void)!send(fd, reply, strlen(reply), MSG_NOSIGNAL); /* small: whole, or the client is gone */
+	(void)!send(fd, reply, strlen(reply),
+		    MSG_NOSIGNAL); /* small: whole, or the client is gone */
 	free(reply);
 	(void)shutdown(fd, SHUT_WR);
 	(void)close(fd);
@@ -97,7 +98,8 @@ static void serve(struct fake_http *s, int fd)
 static void *server_main(void *arg)
 {
 	struct fake_http *s = arg;
-	struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN}, {.fd = s->stop_fd, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN},
+			       {.fd = s->stop_fd, .events = POLLIN}};
 
 	while (poll(fds, 2, -1) >= 0 && !fds[1].revents) {
 		int fd = accept(s->fd, NULL, NULL);
@@ -166,9 +168,8 @@ char *fake_http_reply(int status, const char *headers, const char *body)
 {
 	char *out = NULL;
 
-	if (asprintf(&out,
-		     "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n%s", status,
-		     strlen(body), headers, body) < 0)
+	if (asprintf(&out, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n%s",
+		     status, strlen(body), headers, body) < 0)
 		abort();
 	return out;
 }
