@@ -109,14 +109,11 @@ static size_t send_body(char *out, size_t size, size_t n, void *arg)
 static int rewind_body(void *arg, curl_off_t offset, int origin)
 {
 	struct xfer *x = arg;
-	size_t left = (size_t)offset;
 
-	if (origin != SEEK_SET || offset < 0)
+	if (origin != SEEK_SET || offset != 0)
 		return CURL_SEEKFUNC_CANTSEEK;
 	x->body_part = 0;
-	while (x->body_part < x->req->bodies && left >= x->req->body[x->body_part].iov_len)
-		left -= x->req->body[x->body_part++].iov_len;
-	x->body_at = left;
+	x->body_at = 0;
 	return CURL_SEEKFUNC_OK;
 }
 

@@ -357,8 +357,9 @@ static void replace_the_other(struct loop_watch *w, unsigned events)
 	int quiet[2];
 
 	p->b->count++;
-	assert_int_equal(loop_watch(p->b->loop, &p->w[other], 0), 0);
 	assert_int_equal(loop_watch(p->b->loop, w, 0), 0);
+	assert_int_equal(loop_watch(p->b->loop, &p->w[other], 0),
+			 0); /* last: its slot goes first */
 	assert_int_equal(pipe(quiet), 0);
 	assert_int_equal(dup2(quiet[0], p->fd[other][0]), p->fd[other][0]);
 	close(quiet[0]);
@@ -390,6 +391,43 @@ static void a_stale_event_never_reaches_the_heir_of_slot_and_fd(void **state)
 	close((int)(intptr_t)h.next.arg);
 	for (int i = 0; i < 4; i++)
 		close(h.pair.fd[i / 2][i % 2]);
+}
+
+static void drain_and_turn_the_other(struct loop_watch *w, unsigned events)
+{
+	struct pair *p = w->arg;
+	struct loop_watch *other = &p->w[w == &p->w[0]];
+	char c;
+
+	p->b->count++;
+	assert_int_equal(events, POLLIN);
+	assert_int_equal(read(w->fd, &c, 1), 1);
+	/* A pipe's reading end is never writable: this asks for what cannot come. */
+	assert_int_equal(loop_watch(p->b->loop, other, POLLOUT), 0);
+}
+
+static void an_event_no_longer_asked_for_is_dropped(void **state)
+{
+	struct bench b = bench_of(state);
+	struct pair p = {.b = &b};
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pipe(p.fd[i]), 0);
+		p.w[i] = (struct loop_watch){.fd = p.fd[i][0],
+					     .ready = drain_and_turn_the_other,
+					     .arg = &p};
+		assert_int_equal(loop_watch(b.loop, &p.w[i], POLLIN), 0);
+	}
+	run_for_ms(&b, 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(write(p.fd[i][1], "x", 1), 1);
+	run_for_ms(&b, 10);
+	assert_int_equal(b.count, 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(loop_watch(b.loop, &p.w[i], 0), 0);
+	loop_free(b.loop);
+	for (int i = 0; i < 4; i++)
+		close(p.fd[i / 2][i % 2]);
 }
 
 struct turn {
@@ -838,6 +876,7 @@ int main(void)
 		on_both(a_watch_is_level_triggered),
 		on_both(a_watch_removed_by_another_handler_is_not_called),
 		on_both(a_stale_event_never_reaches_the_heir_of_slot_and_fd),
+		on_both(an_event_no_longer_asked_for_is_dropped),
 		on_both(a_handler_may_change_and_remove_its_own_watch),
 		on_both(narrowing_a_watch_from_outside_withdraws_the_poll),
 		on_both(a_hang_up_is_reported_unasked),
