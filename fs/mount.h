@@ -56,6 +56,7 @@ struct mount {
 	uint8_t boot[16];    /* boot id: a cache outlives the daemon, not the kernel */
 	int lock_fd;         /* flock on the cache */
 	char socket[108];    /* the control socket's path */
+	char story[128];     /* how it started, for people */
 
 	pthread_mutex_t lock;
 	pthread_cond_t arrived; /* bytes came in, or failed to */

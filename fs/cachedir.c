@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cachedir.h. */
+#include "fs/cachedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define OWNER_NAME "store" /* holds the id of the store it is a cache of */
+
+/* /var/cache/holdfast/ID for root, else under the user's own cache directory. */
+static char *default_path(const struct store_id *id)
+{
+	const char *home = getenv("HOME"), *xdg = getenv("XDG_CACHE_HOME");
+	char hex[2 * sizeof(id->b) + 1], *path;
+	int n;
+
+	hex_of(id->b, sizeof(id->b), hex);
+	if (geteuid() == 0)
+		n = asprintf(&path, "/var/cache/holdfast/%s", hex);
+	else if (xdg && xdg[0] == '/')
+		n = asprintf(&path, "%s/holdfast/%s", xdg, hex);
+	else
+		n = asprintf(&path, "%s/.cache/holdfast/%s", home ? home : "/tmp", hex);
+	return n < 0 ? NULL : path;
+}
+
+static int make_path(const char *path)
+{
+	scoped(free) char *part = strdup(path);
+
+	if (!part)
+		return -ENOMEM;
+	for (char *c = part + 1;; c++) {
+		char was = *c;
+
+		if (was != '/' && was != '\0')
+			continue;
+		*c = '\0';
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		if (was == '\0')
+			return 0;
+		*c = was;
+	}
+}
+
+static bool lies_in(const char *inner, const char *outer)
+{
+	size_t n = strlen(outer);
+
+	return strncmp(inner, outer, n) == 0 && (inner[n] == '/' || inner[n] == '\0');
+}
+
+/* Each would wait for the other for ever. */
+static int check_places(const struct mount *m, const char *cache, struct fault *f)
+{
+	char dir[PATH_MAX], store[PATH_MAX];
+
+	if (m->opts.dir && realpath(m->opts.dir, dir) && (lies_in(cache, dir) || lies_in(dir, cache)))
+		return fault_set(f, -ELOOP, FAULT_FINAL, "cache %s and mount point %s: one lies in the other", cache, dir);
+	if (strncmp(m->opts.uri, "file://", 7) != 0 || !realpath(m->opts.uri + 7, store))
+		return 0;
+	if (lies_in(cache, store) || lies_in(store, cache))
+		return fault_set(f, -ELOOP, FAULT_FINAL, "cache %s and store %s: one lies in the other", cache, store);
+	if (m->opts.dir && realpath(m->opts.dir, dir) && (lies_in(store, dir) || lies_in(dir, store)))
+		return fault_set(f, -ELOOP, FAULT_FINAL, "mount point %s and store %s: one lies in the other", dir, store);
+	return 0;
+}
+
+static int take_lock(struct mount *m, struct fault *f)
+{
+	m->lock_fd = openat(m->cache_fd, "lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	if (m->lock_fd < 0)
+		return fault_errno(f, -errno, "cache %s: lock", m->opts.cache);
+	if (flock(m->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return fault_set(f, -EBUSY, FAULT_FINAL, "cache %s is in use by another mount; -o cache=DIR names another",
+				 m->opts.cache);
+	return fault_errno(f, -errno, "cache %s: lock", m->opts.cache);
+}
+
+static int check_owner(struct mount *m, struct fault *f)
+{
+	char mine[2 * sizeof(m->format.id.b) + 1], has[2 * sizeof(m->format.id.b) + 1] = "";
+	scoped(fd_close) int fd = openat(m->cache_fd, OWNER_NAME, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	ssize_t n;
+
+	if (fd < 0)
+		return fault_errno(f, -errno, "cache %s: %s", m->opts.cache, OWNER_NAME);
+	hex_of(m->format.id.b, sizeof(m->format.id.b), mine);
+	n = read(fd, has, sizeof(has) - 1);
+	if (n < 0)
+		return fault_errno(f, -errno, "cache %s: %s", m->opts.cache, OWNER_NAME);
+	if (n == 0)
+		return write(fd, mine, sizeof(mine) - 1) == (ssize_t)sizeof(mine) - 1
+			       ? 0
+			       : fault_errno(f, -EIO, "cache %s: %s", m->opts.cache, OWNER_NAME);
+	if (strcmp(has, mine) != 0)
+		return fault_set(f, -ESTALE, FAULT_FINAL, "cache %s belongs to another store (%s); -o cache=DIR names another",
+				 m->opts.cache, has);
+	return 0;
+}
+
+int cachedir_open(struct mount *m, struct fault *f)
+{
+	char real[PATH_MAX];
+	int rc;
+
+	if (!m->opts.cache && !(m->opts.cache = default_path(&m->format.id)))
+		return fault_errno(f, -ENOMEM, "cache");
+	rc = make_path(m->opts.cache);
+	if (rc < 0)
+		return fault_errno(f, rc, "cache %s", m->opts.cache);
+	if (!realpath(m->opts.cache, real))
+		return fault_errno(f, -errno, "cache %s", m->opts.cache);
+	free(m->opts.cache);
+	if (!(m->opts.cache = strdup(real)))
+		return fault_errno(f, -ENOMEM, "cache");
+	rc = check_places(m, real, f);
+	if (rc < 0)
+		return rc;
+	m->cache_fd = open(real, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	if (m->cache_fd < 0)
+		return fault_errno(f, -errno, "cache %s", real);
+	rc = take_lock(m, f);
+	return rc < 0 ? rc : check_owner(m, f);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache directory: where it is, whose it is, that nobody else uses it.  Thread: main. */
+#ifndef HOLDFAST_FS_CACHEDIR_H
+#define HOLDFAST_FS_CACHEDIR_H
+
+#include "fs/mount.h"
+
+/*
+ * Opens m->opts.cache (made if absent; chosen from the store's id where it is NULL), locks it, checks or
+ * writes whose store it caches: fills cache_fd and lock_fd.
+ * Fails: -EBUSY another mount uses it; -ESTALE it is another store's; -ELOOP it lies in the mount point or
+ * in the store, or they in it.
+ */
+int cachedir_open(struct mount *m, struct fault *f);
+
+#endif

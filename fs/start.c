@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See start.h. */
+#include "fs/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "fs/cachedir.h"
+#include "fs/commit.h"
+#include "fs/file.h"
+#include "fs/replay.h"
+#include "fs/track/death.h"
+#include "store/log.h"
+
+#define START_TRIES 5            /* to get the number of the fence against others who want it */
+#define START_DEADLINE_NS (60 * NS_PER_S)
+#define COUNTER_BITS 34
+#define COUNTER_STEP 4096        /* ids noted in the journal at once */
+
+/* ---- names that are used once ---- */
+
+static uint64_t next_of(struct mount *m, uint64_t *next, uint64_t *reserved)
+{
+	if (*next == *reserved) {
+		struct note w = NOTE_EMPTY;
+
+		*reserved += COUNTER_STEP;
+		note_counters(&w, m->inode_reserved, m->pack_reserved);
+		(void)note_done(m, &w); /* a failed journal is sticky: the call that needs it says so */
+	}
+	return m->fence << COUNTER_BITS | ++*next;
+}
+
+uint64_t mount_new_inode(struct mount *m)
+{
+	return next_of(m, &m->next_inode, &m->inode_reserved);
+}
+
+uint64_t mount_new_pack(void *mount)
+{
+	struct mount *m = mount;
+	uint64_t pack;
+
+	mount_lock(m);
+	pack = next_of(m, &m->next_pack, &m->pack_reserved);
+	mount_unlock(m);
+	return pack;
+}
+
+/* ---- what the log says ---- */
+
+struct found {
+	uint64_t number;   /* newest record; 0: none */
+	struct buf raw;    /* it */
+	struct record_head head;
+	struct hash128 hash;
+	uint64_t newest;   /* newest commit or reset */
+};
+
+static void found_fini(struct found *x)
+{
+	buf_fini(&x->raw);
+}
+SCOPE_VAL(struct found, found_fini)
+
+static void listed(struct object_req *r)
+{
+	*(bool *)r->arg = true;
+}
+
+/* store.json and the newest number, side by side. */
+static int read_first(struct mount *m, struct objects *o, struct found *x, struct fault *f)
+{
+	uint64_t deadline = mount_now(m) + START_DEADLINE_NS;
+	bool have_list = false;
+	struct object_req list = {.op = OBJECT_LIST, .key = "log/", .most = 1, .deadline_ns = deadline, .done = listed, .arg = &have_list};
+	int rc;
+
+	objects_start(o, &list);
+	rc = store_load(o, &m->format, f);
+	loop_run_until(objects_loop(o), &have_list);
+	if (rc == 0 && list.rc < 0) {
+		*f = list.fault;
+		rc = list.rc;
+	}
+	if (rc == 0 && list.body.len)
+		x->number = log_number("log", buf_str(&list.body));
+	object_req_fini(&list);
+	return rc;
+}
+
+static int read_newest(struct mount *m, struct objects *o, struct found *x, struct fault *f)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	uint64_t number = x->number;
+	int rc;
+
+	if (number == 0)
+		return 0;
+	for (;;) { /* past what is no writer's record */
+		buf_fini(&x->raw);
+		rc = log_read(o, "log", number, mount_now(m) + START_DEADLINE_NS, &x->raw, f);
+		if (rc == 0)
+			rc = record_decode(&m->format, x->raw.data, x->raw.len, &x->head, &body, f);
+		if (rc < 0)
+			return rc;
+		if (number == x->number)
+			record_hash(m->format.secret, x->raw.data, x->raw.len, &x->hash);
+		if (x->head.kind == RECORD_COMMIT || x->head.kind == RECORD_JOIN || x->head.kind == RECORD_RESET)
+			break;
+		if (--number == 0)
+			return 0;
+		buf_fini(&body);
+	}
+	x->newest = x->head.kind == RECORD_JOIN ? x->head.from : x->head.number;
+	if (x->head.kind == RECORD_RESET && x->head.good == x->head.from)
+		x->head.good = x->head.number; /* the same state */
+	return 0;
+}
+
+/* ---- which state to continue ---- */
+
+static const char *ago(const struct mount *m, int64_t time_ns, char *out, size_t cap)
+{
+	int64_t s = (clock_wall(m->clock) - time_ns) / (int64_t)NS_PER_S;
+
+	(void)snprintf(out, cap, s < 120 ? "%lld s" : "%lld min", (long long)(s < 120 ? s : s / 60));
+	return out;
+}
+
+static int may_take_over(const struct mount *m, const struct found *x, struct fault *f)
+{
+	char when[32];
+
+	if (x->newest == 0 || (x->head.flags & RECORD_RELEASE) || m->opts.takeover)
+		return 0;
+	return fault_set(f, -EBUSY, FAULT_FINAL,
+			 "written %s ago by %s, not released; -o ro to look, -o takeover to replace it",
+			 ago(m, x->head.time_ns, when, sizeof(when)), x->head.host);
+}
+
+static int choose(const struct mount *m, const struct found *x, uint64_t *target, struct fault *f)
+{
+	switch (m->opts.restore) {
+	case RESTORE_EMPTY:
+		*target = 0;
+		return 0;
+	case RESTORE_NEWEST:
+		*target = x->newest;
+		return 0;
+	case RESTORE_NUMBER:
+		*target = m->opts.restore_number;
+		if (*target == 0 || *target > x->number)
+			return fault_set(f, -ENOENT, FAULT_FINAL, "restore=%llu: the newest record is %llu",
+					 (unsigned long long)*target, (unsigned long long)x->number);
+		return 0;
+	case RESTORE_GOOD:
+		break;
+	}
+	*target = x->newest ? x->head.good : 0;
+	if (x->newest && !*target && !m->opts.read_only)
+		return fault_set(f, -EUCLEAN, FAULT_FINAL,
+				 "commit %llu and those before it were never found whole; -o restore=newest takes it as it is, "
+				 "-o restore=empty starts anew",
+				 (unsigned long long)x->newest);
+	return 0;
+}
+
+static int load_state(struct mount *m, struct objects *o, const struct found *x, uint64_t target, struct fault *f)
+{
+	if (target == 0)
+		return state_empty(&m->format, &m->state);
+	return state_load(o, &m->format, target, target == x->head.number ? &x->raw : NULL, &m->state, f);
+}
+
+/* ---- the fence ---- */
+
+static int start_put(struct pack_sink *sink, const void *data, size_t len, uint64_t *pack, struct fault *f)
+{
+	return lanes_put_pack(sink->arg, data, len, pack, f);
+}
+
+static int reset_body(struct mount *m, struct record_head *h, struct buf *body, struct fault *f)
+{
+	struct pack_sink sink = {.put = start_put, .arg = m->lanes};
+	scoped(run_unref) struct run *run = NULL;
+	struct run_ref ref;
+	int rc = state_cumulative(m->state, &run);
+
+	if (rc < 0 || run_bytes(run) <= (1u << 20))
+		return rc < 0 ? rc : run_encode(run, body);
+	rc = run_pack(&m->format, &sink, run, &ref, f);
+	if (rc < 0)
+		return rc;
+	h->flags |= RECORD_PACKED;
+	return run_ref_encode(&ref, body);
+}
+
+/* Join if the state to continue is the newest, else reset to it.  -EEXIST: somebody took the number. */
+static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64_t target, struct fault *f)
+{
+	const struct record_head *was = state_head(m->state);
+	scoped(buf_fini) struct buf body = BUF_EMPTY, raw = BUF_EMPTY;
+	struct record_head h = {.store = m->format.id, .number = x->number + 1, .prev = x->hash, .kind = RECORD_JOIN,
+				.slot = (uint16_t)m->opts.slot, .slots = (uint16_t)m->opts.slots, .attempt = m->opts.attempt,
+				.fence = x->number + 1, .time_ns = clock_wall(m->clock), .from = target, .good = target,
+				.base_upto = was->base_upto, .base = was->base, .cumulative = was->cumulative};
+	struct state *next;
+	int rc = 0;
+
+	(void)snprintf(h.host, sizeof(h.host), "%s", m->host);
+	if (getrandom(&h.nonce, sizeof(h.nonce), 0) < 0)
+		return fault_errno(f, -errno, "getrandom");
+	if (target != x->newest) {
+		h.kind = RECORD_RESET;
+		h.flags = RECORD_CUMULATIVE;
+		h.cumulative = h.number;
+		rc = reset_body(m, &h, &body, f);
+	}
+	if (rc == 0)
+		rc = record_encode(m->format.secret, &h, body.data, body.len, &raw);
+	if (rc == 0)
+		rc = log_append(o, "log", h.number, raw.data, raw.len, mount_now(m) + START_DEADLINE_NS, NULL, f);
+	if (rc == 0 && h.kind == RECORD_JOIN)
+		rc = state_next(m->state, &h, NULL, &next);
+	else if (rc == 0)
+		rc = state_load(o, &m->format, h.number, &raw, &next, f);
+	if (rc < 0)
+		return rc;
+	state_unref(m->state);
+	m->state = next;
+	record_hash(m->format.secret, raw.data, raw.len, &x->hash);
+	x->number = h.number;
+	x->newest = h.kind == RECORD_RESET ? h.number : target;
+	x->head = h;
+	if (h.kind == RECORD_RESET)
+		x->head.good = h.number; /* as read_newest() has it */
+	return 0;
+}
+
+/* Whose packs and inodes: the fence that we are about to put.  A loser's names must not be the winner's. */
+static void provisional_names(struct mount *m, const struct found *x)
+{
+	uint64_t start;
+
+	m->fence = x->number + 1;
+	if (getrandom(&start, sizeof(start), 0) < 0)
+		start = mount_now(m);
+	m->next_pack = m->pack_reserved = (start & ((UINT64_C(1) << 32) - 1)) | UINT64_C(1) << 33;
+	m->next_inode = m->inode_reserved = 1;
+}
+
+/* ---- the root, the journal ---- */
+
+static int make_root(struct mount *m, struct fault *f)
+{
+	int64_t now = clock_wall(m->clock);
+	struct inode_attr attr = {.mode = S_IFDIR | 0755, .uid = geteuid(), .gid = getegid(), .nlink = 2,
+				  .atime_ns = now, .mtime_ns = now, .ctime_ns = now};
+	struct node *root;
+	int rc = load_node(m, ROOT_ID, ROOT_ID, f);
+
+	if (rc == -ENOENT) {
+		root = node_make(&m->nodes, ROOT_ID, ROOT_ID, &attr);
+		if (!root)
+			return -ENOMEM;
+		*f = FAULT_NONE;
+		root->loaded = true;
+		root->names = root->links = 1;
+		root->attr_dirty = true;
+		if (!m->opts.read_only)
+			node_touch(&m->nodes, root);
+	} else if (rc < 0) {
+		return rc;
+	}
+	root = node_find(&m->nodes, ROOT_ID);
+	root->parent = root;
+	root->lookups = 1;
+	root->names = root->links = 1;
+	return 0;
+}
+
+static int first_notes(void *arg, struct buf *entries)
+{
+	struct mount *m = arg;
+	struct note w = NOTE_EMPTY;
+
+	note_writer(&w, m);
+	note_counters(&w, m->inode_reserved, m->pack_reserved);
+	buf_add(entries, w.entries.data, w.entries.len);
+	buf_fini(&w.entries);
+	return 0;
+}
+
+static void preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len)
+{
+	struct mount *m = arg;
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, id);
+	buf_u32(&body, version);
+	buf_u32(&body, view);
+	buf_u64(&body, off);
+	buf_u64(&body, len);
+	(void)journal_add(m->journal, JOURNAL_PRESERVED, body.data, body.len); /* sticky: the next change says so */
+}
+
+static void present(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len)
+{
+	struct mount *m = arg;
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, id);
+	buf_u32(&body, version);
+	buf_u32(&body, 0);
+	buf_u64(&body, off);
+	buf_u64(&body, len);
+	(void)journal_add(m->journal, JOURNAL_PRESENT, body.data, body.len);
+}
+
+/* ---- the three ways to start ---- */
+
+static bool goes_on(const struct mount *m, const struct replay *r, const struct found *x)
+{
+	struct replay_writer w;
+
+	return replay_writer(r, &w) && memcmp(&w.store, &m->format.id, sizeof(w.store)) == 0 &&
+	       memcmp(w.boot, m->boot, sizeof(w.boot)) == 0 && w.slot == m->opts.slot && x->newest &&
+	       x->head.fence == w.fence && !(x->head.flags & RECORD_RELEASE);
+}
+
+static int start_on(struct mount *m, struct objects *o, struct replay *r, struct found *x, struct fault *f)
+{
+	struct replay_writer w;
+	int rc;
+
+	(void)replay_writer(r, &w);
+	m->fence = w.fence;
+	rc = state_load(o, &m->format, x->head.number, &x->raw, &m->state, f);
+	if (rc == 0)
+		rc = make_root(m, f);
+	if (rc == 0)
+		rc = replay_apply(r, m, f);
+	if (rc == 0)
+		(void)snprintf(m->story, sizeof(m->story), "went on with the cache after commit %llu", (unsigned long long)x->newest);
+	return rc;
+}
+
+static int start_new(struct mount *m, struct objects *o, struct replay *r, struct found *x, struct fault *f)
+{
+	uint64_t target;
+	unsigned moved;
+	int rc = may_take_over(m, x, f);
+
+	if (rc == 0)
+		rc = choose(m, x, &target, f);
+	if (rc == 0)
+		rc = load_state(m, o, x, target, f);
+	if (rc < 0)
+		return rc;
+	provisional_names(m, x);
+	rc = put_fence(m, o, x, target, f);
+	if (rc < 0)
+		return rc;
+	m->fence = x->number;
+	m->next_pack = m->pack_reserved = 0;
+	rc = replay_discard(r, m, &moved, f);
+	if (rc == 0)
+		rc = journal_rewrite(m->journal, first_notes, m, f);
+	if (rc == 0)
+		rc = make_root(m, f);
+	if (moved)
+		log_warn("cache: %u files of a writer that was replaced are in %s/salvage", moved, m->opts.cache);
+	(void)snprintf(m->story, sizeof(m->story), "%s commit %llu", x->head.kind == RECORD_RESET ? "went back to" : "continues",
+		       (unsigned long long)target);
+	return rc;
+}
+
+static int start_reading(struct mount *m, struct objects *o, struct found *x, struct fault *f)
+{
+	uint64_t target;
+	int rc = choose(m, x, &target, f);
+
+	m->read_only = -EROFS;
+	(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "mounted with -o ro");
+	if (rc == 0)
+		rc = load_state(m, o, x, target, f);
+	if (rc == 0)
+		rc = replay_discard(NULL, m, &(unsigned){0}, f);
+	if (rc == 0)
+		rc = journal_rewrite(m->journal, first_notes, m, f);
+	if (rc == 0)
+		rc = make_root(m, f);
+	(void)snprintf(m->story, sizeof(m->story), "shows commit %llu", (unsigned long long)target);
+	return rc;
+}
+
+static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
+{
+	scoped(found_fini) struct found x = {.number = 0};
+	scoped(replay_free) struct replay *r = NULL;
+	struct lanes_conf lanes = {.store = m->store, .format = &m->format, .lanes = m->opts.lanes,
+				   .pack_name = mount_new_pack, .arg = m, .compress = m->opts.compress, .nice = 19};
+	struct content_notes notes = {.preserved = preserved, .present = present, .arg = m};
+	int rc = read_first(m, o, &x, f);
+
+	if (rc == 0)
+		rc = cachedir_open(m, f);
+	if (rc == 0)
+		rc = content_dir_open(m->cache_fd, &m->contents, f);
+	if (rc == 0)
+		rc = replay_open(m, &r, f);
+	if (rc == 0)
+		rc = lanes_new(&lanes, &m->lanes, f);
+	if (rc < 0)
+		return rc;
+	content_dir_notes(m->contents, &notes);
+	for (int i = 0; i < START_TRIES; i++) {
+		rc = read_newest(m, o, &x, f);
+		if (rc < 0)
+			return rc;
+		if (m->opts.read_only)
+			rc = start_reading(m, o, &x, f);
+		else if (goes_on(m, r, &x))
+			rc = start_on(m, o, r, &x, f);
+		else
+			rc = start_new(m, o, r, &x, f);
+		if (rc != -EEXIST)
+			break;
+		state_unref(take(&m->state)); /* somebody else took the number: look again */
+		rc = log_newest(o, "log", mount_now(m) + START_DEADLINE_NS, &x.number, f);
+		if (rc < 0)
+			return rc;
+	}
+	if (rc < 0 || m->opts.read_only)
+		return rc;
+	rc = committer_new(m, &(struct commit_start){.number = x.number, .hash = x.hash, .good = x.head.good, .newest = x.newest}, f);
+	return rc < 0 ? rc : committer_run(m, f);
+}
+
+static int learn_host(struct mount *m, struct fault *f)
+{
+	scoped(fd_close) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[37] = "";
+	size_t at = 0;
+
+	if (gethostname(m->host, sizeof(m->host) - 1) < 0)
+		(void)snprintf(m->host, sizeof(m->host), "?");
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 36)
+		return fault_errno(f, -EIO, "boot_id");
+	for (const char *c = text; *c && at < 2 * sizeof(m->boot); c++) {
+		unsigned digit;
+
+		if (sscanf((char[]){*c, 0}, "%1x", &digit) == 1) {
+			m->boot[at / 2] = (uint8_t)(m->boot[at / 2] << 4 | digit);
+			at++;
+		}
+	}
+	return 0;
+}
+
+static void keep_contents(struct mount *m)
+{
+	if (m->contents)
+		content_dir_keep(m->contents);
+}
+
+int mount_start(struct mount *m, struct fault *f)
+{
+	scoped(loop_free) struct loop *loop = NULL;
+	scoped(objects_close) struct objects *o = NULL;
+	int rc;
+
+	m->clock = &clock_system;
+	m->cache_fd = m->lock_fd = -1;
+	(void)pthread_mutex_init(&m->lock, NULL);
+	(void)pthread_cond_init(&m->arrived, NULL);
+	nodes_init(&m->nodes);
+	m->death_detection = death_probe();
+	rc = learn_host(m, f);
+	if (rc == 0)
+		rc = store_new(m->opts.uri, &m->store, f);
+	if (rc == 0)
+		rc = loop_new(LOOP_AUTO, &loop, f);
+	if (rc == 0)
+		rc = objects_open(m->store, loop, &o, f);
+	if (rc == 0)
+		rc = start_from_log(m, o, f);
+	if (rc < 0) {
+		keep_contents(m);
+		mount_fini(m);
+		return fault_in(f, "%s", m->opts.uri);
+	}
+	return 0;
+}
+
+const char *mount_story(const struct mount *m)
+{
+	return m->story;
+}
+
+int mount_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fault *f)
+{
+	int rc = committer_end(m, deadline_ns, discard, f);
+
+	if (rc < 0 && !discard)
+		keep_contents(m);
+	return rc;
+}
+
+void mount_fini(struct mount *m)
+{
+	if (m->lanes)
+		lanes_free(take(&m->lanes)); /* first: ends what the committer may wait for */
+	committer_free(m);
+	nodes_fini(&m->nodes);
+	journal_close(take(&m->journal));
+	content_dir_free(take(&m->contents));
+	state_unref(take(&m->state));
+	store_free(take(&m->store));
+	fd_close(take_fd(&m->cache_fd));
+	fd_close(take_fd(&m->lock_fd));
+	(void)pthread_cond_destroy(&m->arrived);
+	(void)pthread_mutex_destroy(&m->lock);
+}
