@@ -280,21 +280,12 @@ static void put_query(struct sign_canon *c, const char *query)
  * is what signing makes itself. */
 static bool is_left_out(const char *name, size_t len)
 {
-	static const char *const names[] = {"connection",
-					    "expect",
-					    "keep-alive",
-					    "proxy-authenticate",
-					    "proxy-authorization",
-					    "te",
-					    "trailer",
-					    "transfer-encoding",
-					    "upgrade",
-					    "user-agent",
-					    "x-amzn-trace-id",
-					    "authorization",
-					    "host",
-					    "x-amz-date",
-					    "x-amz-security-token"};
+	static const char *const names[] = {
+		"connection", "expect",  "keep-alive",        "proxy-authenticate",
+		"te",         "trailer", "transfer-encoding", "proxy-authorization",
+		"upgrade",    "user-agent",    "x-amzn-trace-id",
+		"host",       "authorization", "x-amz-date", "x-amz-security-token",
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == len && strncasecmp(name, names[i], len) == 0)
