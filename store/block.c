@@ -51,7 +51,8 @@ static int check_entry(const struct block_index *ix, size_t i, struct fault *f)
 		return bad(f, i, "starts with no key");
 	if (before && key_compare(before->key, before->key_len, b->key, b->key_len) >= 0)
 		return bad(f, i, "is not behind the one before");
-	if (b->place.stored == 0 || b->place.stored > PACK_MAX || b->place.offset > PACK_MAX - b->place.stored)
+	if (b->place.stored == 0 || b->place.stored > PACK_MAX ||
+	    b->place.offset > PACK_MAX - b->place.stored)
 		return bad(f, i, "lies outside its pack");
 	if (b->raw > BLOCK_RAW_MAX)
 		return bad(f, i, "is too long");
@@ -80,15 +81,17 @@ static int entries_decode(struct block_index *ix, const struct run_ref *ref, str
 	return 0;
 }
 
-int block_index_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct run_ref *ref, const uint8_t *stored,
-		       struct block_index *out, struct fault *f)
+int block_index_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct run_ref *ref,
+		       const uint8_t *stored, struct block_index *out, struct fault *f)
 {
 	scoped(block_index_fini) struct block_index ix = BLOCK_INDEX_EMPTY;
 	int rc;
 
 	if (buf_reserve(&ix.data, ref->index_raw) < 0)
-		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory for an index of %u bytes", ref->index_raw);
-	rc = chunk_decode(secret, ref->index.codec, stored, ref->index.stored, &ref->hash, ix.data.data, ref->index_raw, f);
+		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory for an index of %u bytes",
+				 ref->index_raw);
+	rc = chunk_decode(secret, ref->index.codec, stored, ref->index.stored, &ref->hash,
+			  ix.data.data, ref->index_raw, f);
 	if (rc < 0)
 		return f ? fault_in(f, "index of a run") : rc;
 	ix.data.len = ref->index_raw;
@@ -101,7 +104,8 @@ int block_index_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct ru
 }
 
 /* Blocks whose first key is before key (or equals it, if `equal_too`). */
-static size_t count_before(const struct block_index *ix, const uint8_t *key, size_t key_len, bool equal_too)
+static size_t count_before(const struct block_index *ix, const uint8_t *key, size_t key_len,
+			   bool equal_too)
 {
 	size_t from = 0, to = ix->n;
 
@@ -148,8 +152,8 @@ static int check_ends(const struct block_index *ix, size_t i, const struct run *
 	return 0;
 }
 
-int block_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct block_index *ix, size_t i, const uint8_t *stored,
-		 struct run **out, struct fault *f)
+int block_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct block_index *ix, size_t i,
+		 const uint8_t *stored, struct run **out, struct fault *f)
 {
 	const struct block *b = &ix->v[i];
 	struct buf data = BUF_EMPTY; /* run_adopt()'s */
@@ -158,9 +162,11 @@ int block_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct block_in
 
 	if (buf_reserve(&data, b->raw) < 0) {
 		buf_fini(&data);
-		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory for a block of %u bytes", b->raw);
+		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory for a block of %u bytes",
+				 b->raw);
 	}
-	rc = chunk_decode(secret, b->place.codec, stored, b->place.stored, &b->hash, data.data, b->raw, f);
+	rc = chunk_decode(secret, b->place.codec, stored, b->place.stored, &b->hash, data.data,
+			  b->raw, f);
 	if (rc < 0) {
 		buf_fini(&data);
 	} else {

@@ -12,7 +12,7 @@
 #include "store/record.h"
 #include "store/run.h"
 
-#define BLOCK_AIM (256u << 10) /* a block ends before it, unless it is a single item */
+#define BLOCK_AIM     (256u << 10) /* a block ends before it, unless it is a single item */
 #define BLOCK_RAW_MAX (RUN_VALUE_MAX + (64u << 10))
 
 struct block {
@@ -33,16 +33,17 @@ void block_index_fini(struct block_index *ix);
 SCOPE_VAL(struct block_index, block_index_fini)
 
 /* `stored`: the ref.index.stored bytes at ref.index.  -EBADMSG, -EPROTO, -ENOMEM. */
-int block_index_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct run_ref *ref, const uint8_t *stored,
-		       struct block_index *out, struct fault *f);
+int block_index_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct run_ref *ref,
+		       const uint8_t *stored, struct block_index *out, struct fault *f);
 /* The block that holds key if any does: the last whose first key is not behind it, else 0. */
 size_t block_index_seek(const struct block_index *ix, const uint8_t *key, size_t key_len);
 /* Behind the last block that can hold keys starting with prefix. */
-size_t block_index_seek_past(const struct block_index *ix, const uint8_t *prefix, size_t prefix_len);
+size_t block_index_seek_past(const struct block_index *ix, const uint8_t *prefix,
+			     size_t prefix_len);
 
 /* Block i from its stored bytes: hash, order and the index's word on it are checked. */
-int block_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct block_index *ix, size_t i, const uint8_t *stored,
-		 struct run **out, struct fault *f);
+int block_decode(const uint8_t secret[STORE_SECRET_BYTES], const struct block_index *ix, size_t i,
+		 const uint8_t *stored, struct run **out, struct fault *f);
 
 /* Blocks [first, return) lie side by side in one pack and take at most `most` bytes together (one
  * block may take more).  first < end. */

@@ -2,8 +2,8 @@
 /*
  * Chunks: cut by content, named by a keyed hash, stored raw or as zstd-1.
  *
- * The cut rolls a gear hash, h = 2h + gear[byte]: after 64 bytes older ones have been shifted out, so
- * a place is judged by the 64 bytes before it alone.  A chunk ends behind the first byte at which
+ * The cut rolls a gear hash, h = 2h + gear[byte]: after 64 bytes older ones are shifted out, so a
+ * place is judged by the 64 bytes before it alone.  A chunk ends behind the first byte at which
  * the masked bits of h are zero.  The mask is hard before the aim of 1 MiB and easy behind it
  * (FastCDC's normalisation), which keeps most chunks near the aim.
  */
@@ -22,11 +22,11 @@
 #define MASK_HARD (~UINT64_C(0) << (64 - 22))
 #define MASK_EASY (~UINT64_C(0) << (64 - 18))
 
-/* Four stripes are searched side by side: one alone waits for its own additions (1.4 against 3.3 GB/s). */
-#define STRIPE ((size_t)4096)
+/* Four stripes are searched side by side, 3.3 GB/s: one alone waits for its own additions, 1.4. */
+#define STRIPE  ((size_t)4096)
 #define STRIPES 4
 
-#define SAMPLE ((size_t)16 << 10)
+#define SAMPLE     ((size_t)16 << 10)
 #define ZSTD_LEVEL 1
 
 static uint64_t gear_at(const uint8_t *data, size_t pos)
@@ -97,7 +97,8 @@ size_t chunk_cut(const uint8_t *data, size_t len, bool end)
 	return len >= CHUNK_MAX || end ? most : 0;
 }
 
-void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct hash128 *out)
+void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+		struct hash128 *out)
 {
 	XXH128_canonical_t canonical;
 
@@ -131,7 +132,8 @@ bool chunk_compressible(const void *data, size_t len)
 	size_t sample = min_size(len, SAMPLE);
 	uint8_t out[SAMPLE];
 
-	return compress((const uint8_t *)data + (len - sample) / 2, sample, out, sample - sample / 8) > 0;
+	return compress((const uint8_t *)data + (len - sample) / 2, sample, out,
+			sample - sample / 8) > 0;
 }
 
 size_t chunk_compress(const void *data, size_t len, void *out, size_t cap)
@@ -147,7 +149,8 @@ size_t chunk_compress_bound(size_t len)
 	return ZSTD_compressBound(len);
 }
 
-static int decode_zstd(const void *stored, size_t stored_len, void *out, size_t length, struct fault *f)
+static int decode_zstd(const void *stored, size_t stored_len, void *out, size_t length,
+		       struct fault *f)
 {
 	ZSTD_DCtx *z = zctx_decompress();
 	size_t got;
@@ -162,12 +165,14 @@ static int decode_zstd(const void *stored, size_t stored_len, void *out, size_t 
 	return 0;
 }
 
-int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length, struct fault *f)
+int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length,
+		 struct fault *f)
 {
 	switch (codec) {
 	case CODEC_RAW:
 		if (stored_len != length)
-			return fault_set(f, -EPROTO, FAULT_FINAL, "raw: %zu bytes, not %zu", stored_len, length);
+			return fault_set(f, -EPROTO, FAULT_FINAL, "raw: %zu bytes, not %zu",
+					 stored_len, length);
 		if (length > 0)
 			memmove(out, stored, length);
 		return 0;
@@ -176,11 +181,13 @@ int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *
 	case CODEC_PLANES_ZSTD:
 		break;
 	}
-	return fault_set(f, -EPROTO, FAULT_FINAL, "codec %d is not known to this version", (int)codec);
+	return fault_set(f, -EPROTO, FAULT_FINAL, "codec %d is not known to this version",
+			 (int)codec);
 }
 
-int chunk_decode(const uint8_t secret[STORE_SECRET_BYTES], enum codec codec, const void *stored, size_t stored_len,
-		 const struct hash128 *want, void *out, size_t length, struct fault *f)
+int chunk_decode(const uint8_t secret[STORE_SECRET_BYTES], enum codec codec, const void *stored,
+		 size_t stored_len, const struct hash128 *want, void *out, size_t length,
+		 struct fault *f)
 {
 	struct hash128 got;
 	char name[33];

@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/fault.h"
 #include "base/buf.h"
+#include "base/fault.h"
 #include "store/format.h"
 
-#define CHUNK_MIN (256u << 10)
-#define CHUNK_GRID (1u << 20) /* grid size, and the aim of the content cut */
-#define CHUNK_MAX (4u << 20)
+#define CHUNK_MIN    (256u << 10)
+#define CHUNK_GRID   (1u << 20) /* grid size, and the aim of the content cut */
+#define CHUNK_MAX    (4u << 20)
 #define CHUNK_INLINE (16u << 10) /* content up to here may stay in the record */
 
 struct hash128 {
@@ -34,7 +34,8 @@ enum codec { CODEC_RAW = 0, CODEC_ZSTD = 1, CODEC_PLANES_ZSTD = 2 /* reserved */
 size_t chunk_cut(const uint8_t *data, size_t len, bool end);
 
 /* XXH3-128 keyed by the store's secret. */
-void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct hash128 *out);
+void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+		struct hash128 *out);
 
 bool chunk_is_zero(const void *data, size_t len);
 
@@ -44,14 +45,16 @@ bool chunk_compressible(const void *data, size_t len);
 size_t chunk_compress(const void *data, size_t len, void *out, size_t cap);
 size_t chunk_compress_bound(size_t len);
 
-/* Stored bytes back to exactly `length` bytes, not checked: for what a hash around it keeps.  -EPROTO. */
-int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length, struct fault *f);
+/* As chunk_decode() without the check, for what has a hash around it.  -EPROTO. */
+int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *out, size_t length,
+		 struct fault *f);
 
 /*
  * Stored bytes back to content: decode into out (exactly `length` bytes) and check the hash.
  * Fails: -EBADMSG content is not what the hash says; -EPROTO codec unknown or does not decode.
  */
-int chunk_decode(const uint8_t secret[STORE_SECRET_BYTES], enum codec codec, const void *stored, size_t stored_len,
-		 const struct hash128 *want, void *out, size_t length, struct fault *f);
+int chunk_decode(const uint8_t secret[STORE_SECRET_BYTES], enum codec codec, const void *stored,
+		 size_t stored_len, const struct hash128 *want, void *out, size_t length,
+		 struct fault *f);
 
 #endif

@@ -19,8 +19,8 @@ static int no_memory(struct fault *f)
 	return fault_set(f, -ENOMEM, FAULT_SOON, "no memory to read a packed run");
 }
 
-int gather_start(struct gather *x, const struct store_format *fmt, const struct run_ref *ref, struct gets *g,
-		 struct fault *f)
+int gather_start(struct gather *x, const struct store_format *fmt, const struct run_ref *ref,
+		 struct gets *g, struct fault *f)
 {
 	size_t end = (size_t)ref->index.offset + ref->index.stored;
 
@@ -71,14 +71,16 @@ int gather_index(struct gather *x, struct gets *g, struct fault *f)
 		end = block_stretch(&x->index, first, x->index.n, PACK_MAX);
 		*p = (struct part){.get = x->tail, .first = first, .end = end};
 		if (!is_in_tail(x, first, end))
-			p->get = gets_start(g, at->pack, at->offset, block_span(&x->index, first, end));
+			p->get = gets_start(g, at->pack, at->offset,
+					    block_span(&x->index, first, end));
 		if (!p->get)
 			return no_memory(f);
 	}
 	return 0;
 }
 
-static int append_block(struct gather *x, const struct part *p, size_t i, struct run_out *o, struct fault *f)
+static int append_block(struct gather *x, const struct part *p, size_t i, struct run_out *o,
+			struct fault *f)
 {
 	scoped(run_unref) struct run *block = NULL;
 	const uint8_t *stored = p->get->data + (x->index.v[i].place.offset - p->get->req.off);

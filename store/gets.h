@@ -14,7 +14,7 @@ struct get {
 	struct gets *all;
 	struct object_req req;
 	char key[PACK_KEY_MAX];
-	uint8_t *data; /* bytes [req.off, req.off + req.len) of the pack, once gets_wait() has returned 0 */
+	uint8_t *data; /* req.len bytes from req.off on, once gets_wait() has returned 0 */
 };
 
 struct gets {

@@ -8,10 +8,10 @@
 
 #include "store/run.h"
 
-#define SYMLINK_MAX 4095
-#define XATTR_NAME_MAX 255
+#define SYMLINK_MAX     4095
+#define XATTR_NAME_MAX  255
 #define XATTR_VALUE_MAX (64u << 10)
-#define XATTRS_MAX 4096
+#define XATTRS_MAX      4096
 
 static int bad(struct fault *f, const char *why)
 {
@@ -71,7 +71,8 @@ static int decode_place(struct reader *r, struct extent *e, struct fault *f)
 	e->place.codec = read_u8(r);
 	if (e->length > CHUNK_MAX)
 		return bad(f, "an extent is longer than a chunk");
-	if (e->place.stored == 0 || e->place.stored > PACK_MAX || e->place.offset > PACK_MAX - e->place.stored)
+	if (e->place.stored == 0 || e->place.stored > PACK_MAX ||
+	    e->place.offset > PACK_MAX - e->place.stored)
 		return bad(f, "an extent lies outside its pack");
 	return 0;
 }
@@ -137,7 +138,8 @@ static int segment_decode(struct reader *r, struct inode_rec *io, struct fault *
 
 		if (rc == 0 && (r->bad || e.length > io->attr.size - bytes)) {
 			free(e.data);
-			rc = bad(f, r->bad ? "an extent is cut short" : "extents reach behind the end of the file");
+			rc = bad(f, r->bad ? "an extent is cut short"
+					   : "extents reach behind the end of the file");
 		}
 		if (rc < 0)
 			return rc;
@@ -294,7 +296,8 @@ int inode_rec_check(const struct inode_rec *i, struct fault *f)
 
 	if (bytes == want)
 		return 0;
-	return fault_set(f, -EBADMSG, FAULT_FINAL, "inode %" PRIu64 ": extents of %" PRIu64 " bytes for %" PRIu64, i->id,
+	return fault_set(f, -EBADMSG, FAULT_FINAL,
+			 "inode %" PRIu64 ": extents of %" PRIu64 " bytes for %" PRIu64, i->id,
 			 bytes, want);
 }
 
@@ -303,18 +306,21 @@ static bool is_within_bounds(const struct inode_rec *i)
 {
 	if (i->attr.size > INT64_MAX || inode_rec_check(i, NULL) < 0 || i->xattr_n > XATTRS_MAX)
 		return false;
-	if (S_ISLNK(i->attr.mode) ? !i->symlink || !*i->symlink || strlen(i->symlink) > SYMLINK_MAX : !!i->symlink)
+	if (S_ISLNK(i->attr.mode) ? !i->symlink || !*i->symlink || strlen(i->symlink) > SYMLINK_MAX
+				  : !!i->symlink)
 		return false;
 	for (uint32_t x = 0; x < i->xattr_n; x++) {
 		size_t name_len = strlen(i->xattrs[x].name);
 
-		if (name_len == 0 || name_len > XATTR_NAME_MAX || i->xattrs[x].len > XATTR_VALUE_MAX)
+		if (name_len == 0 || name_len > XATTR_NAME_MAX ||
+		    i->xattrs[x].len > XATTR_VALUE_MAX)
 			return false;
 	}
 	for (size_t e = 0; e < i->extents.n; e++) {
 		static const uint64_t most[] = {INT64_MAX, CHUNK_MAX, CHUNK_INLINE}; /* by kind */
 
-		if (i->extents.v[e].kind > EXTENT_INLINE || i->extents.v[e].length > most[i->extents.v[e].kind])
+		if (i->extents.v[e].kind > EXTENT_INLINE ||
+		    i->extents.v[e].length > most[i->extents.v[e].kind])
 			return false;
 	}
 	return true;
@@ -371,7 +377,8 @@ static uint64_t be_at(const uint8_t *at, size_t bytes)
 	return v;
 }
 
-static int decode_segment_at(uint32_t segment, const void *v, size_t len, struct inode_rec *io, struct fault *f)
+static int decode_segment_at(uint32_t segment, const void *v, size_t len, struct inode_rec *io,
+			     struct fault *f)
 {
 	struct reader r = reader_of(v, len);
 	int rc;
@@ -383,7 +390,8 @@ static int decode_segment_at(uint32_t segment, const void *v, size_t len, struct
 	return rc < 0 ? rc : segment_decode(&r, io, f);
 }
 
-int inode_rec_decode(const uint8_t *key, size_t key_len, const void *v, size_t len, struct inode_rec *io, struct fault *f)
+int inode_rec_decode(const uint8_t *key, size_t key_len, const void *v, size_t len,
+		     struct inode_rec *io, struct fault *f)
 {
 	uint64_t home, id;
 	uint32_t segment;

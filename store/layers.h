@@ -17,7 +17,7 @@ struct state {
 	/* fixed once made */
 	struct store_format fmt;
 	struct record_head head;
-	struct packed *base; /* NULL: none */
+	struct packed *base;  /* NULL: none */
 	struct layer *layers; /* newest first */
 	size_t n;
 };

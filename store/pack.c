@@ -66,8 +66,8 @@ uint8_t *pack_at(const struct pack_builder *p)
 	return p->data + p->len;
 }
 
-void pack_commit(struct pack_builder *p, enum codec codec, size_t stored, const struct hash128 *hash, size_t length,
-		 struct place *out)
+void pack_commit(struct pack_builder *p, enum codec codec, size_t stored,
+		 const struct hash128 *hash, size_t length, struct place *out)
 {
 	assert(stored > 0 && stored <= pack_room(p));
 	p->index[p->n++] = (struct pack_entry){
@@ -97,8 +97,8 @@ bool pack_add(struct pack_builder *p, enum codec codec, const void *stored, size
 }
 
 /* The hash of a pack keeps what its chunks' hashes do not: header and index. */
-static void frame_hash(const uint8_t secret[STORE_SECRET_BYTES], const uint8_t *header, const uint8_t *index, size_t n,
-		       struct hash128 *out)
+static void frame_hash(const uint8_t secret[STORE_SECRET_BYTES], const uint8_t *header,
+		       const uint8_t *index, size_t n, struct hash128 *out)
 {
 	struct {
 		struct hash128 header, index;
@@ -148,8 +148,8 @@ static int scan_header(struct reader *r, struct pack_info *out, struct fault *f)
 	if (r->bad || memcmp(magic, head_magic, sizeof(head_magic)) != 0)
 		return bad(f, "not a pack");
 	if (version != PACK_VERSION)
-		return fault_set(f, -EPROTONOSUPPORT, FAULT_FINAL, "pack: version %u, this program reads %d", version,
-				 PACK_VERSION);
+		return fault_set(f, -EPROTONOSUPPORT, FAULT_FINAL,
+				 "pack: version %u, this program reads %d", version, PACK_VERSION);
 	return kind == PACK_CHUNKS || kind == PACK_RUN ? 0 : bad(f, "neither chunks nor a run");
 }
 
@@ -164,11 +164,14 @@ static int scan_trailer(const uint8_t secret[STORE_SECRET_BYTES], const uint8_t 
 	out->chunks = read_u32(&r);
 	if (memcmp(r.at, tail_magic, sizeof(tail_magic)) != 0)
 		return bad(f, "no trailer: cut short?");
-	if (out->chunks > PACK_CHUNKS_MAX || out->chunks * PACK_ENTRY > len - PACK_HEADER - PACK_TRAILER)
+	if (out->chunks > PACK_CHUNKS_MAX ||
+	    out->chunks * PACK_ENTRY > len - PACK_HEADER - PACK_TRAILER)
 		return bad(f, "more chunks than fit");
 	*index = data + len - PACK_TRAILER - out->chunks * PACK_ENTRY;
 	frame_hash(secret, data, *index, out->chunks, &got);
-	return memcmp(got.b, want, sizeof(got.b)) == 0 ? 0 : bad(f, "header or index does not match its hash");
+	return memcmp(got.b, want, sizeof(got.b)) == 0
+		       ? 0
+		       : bad(f, "header or index does not match its hash");
 }
 
 static struct pack_entry read_entry(struct reader *r)
@@ -183,8 +186,10 @@ static struct pack_entry read_entry(struct reader *r)
 	return e;
 }
 
-int pack_scan(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct pack_info *out,
-	      int (*each)(void *arg, const struct pack_entry *e, struct fault *f), void *arg, struct fault *f)
+int pack_scan(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+	      struct pack_info *out,
+	      int (*each)(void *arg, const struct pack_entry *e, struct fault *f), void *arg,
+	      struct fault *f)
 {
 	struct pack_info info = {.name = 0};
 	struct reader r = reader_of(data, len);
@@ -216,11 +221,11 @@ int pack_scan(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t
 	return 0;
 }
 
-int pack_check(const uint8_t secret[STORE_SECRET_BYTES], const void *data, const struct pack_entry *e, uint8_t *scratch,
-	       struct fault *f)
+int pack_check(const uint8_t secret[STORE_SECRET_BYTES], const void *data,
+	       const struct pack_entry *e, uint8_t *scratch, struct fault *f)
 {
 	if (e->length > PACK_MAX)
 		return bad(f, "a chunk longer than 16 MiB");
-	return chunk_decode(secret, e->codec, (const uint8_t *)data + e->offset, e->stored, &e->hash, scratch, e->length,
-			    f);
+	return chunk_decode(secret, e->codec, (const uint8_t *)data + e->offset, e->stored,
+			    &e->hash, scratch, e->length, f);
 }

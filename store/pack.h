@@ -12,18 +12,18 @@
 
 #include "store/extent.h"
 
-#define PACK_HEADER 16
-#define PACK_ENTRY 32
-#define PACK_TRAILER 24
+#define PACK_HEADER     16
+#define PACK_ENTRY      32
+#define PACK_TRAILER    24
 #define PACK_CHUNKS_MAX 4096 /* a pack is full then, too */
 
 enum pack_kind { PACK_CHUNKS = 1, PACK_RUN = 2 };
 
 struct pack_entry {
-	uint32_t offset; /* in the pack */
-	uint32_t stored; /* bytes there */
-	uint32_t length; /* decoded */
-	uint8_t codec;   /* enum codec */
+	uint32_t offset;     /* in the pack */
+	uint32_t stored;     /* bytes there */
+	uint32_t length;     /* decoded */
+	uint8_t codec;       /* enum codec */
 	struct hash128 hash; /* of the decoded bytes */
 };
 
@@ -58,8 +58,8 @@ uint8_t *pack_at(const struct pack_builder *p);
  * `stored` bytes lie at pack_at(): make them a chunk of the pack.
  * *out: where it lies; its pack is the name given to pack_begin().  Needs 0 < stored <= pack_room().
  */
-void pack_commit(struct pack_builder *p, enum codec codec, size_t stored, const struct hash128 *hash, size_t length,
-		 struct place *out);
+void pack_commit(struct pack_builder *p, enum codec codec, size_t stored,
+		 const struct hash128 *hash, size_t length, struct place *out);
 /* The two for bytes that lie elsewhere.  false: no room, nothing was added. */
 bool pack_add(struct pack_builder *p, enum codec codec, const void *stored, size_t stored_len,
 	      const struct hash128 *hash, size_t length, struct place *out);
@@ -79,10 +79,12 @@ struct pack_info {
  * pack_check().
  * Fails: -EBADMSG not a pack, cut short, or its index is damaged; -EPROTONOSUPPORT a later version.
  */
-int pack_scan(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct pack_info *out,
-	      int (*each)(void *arg, const struct pack_entry *e, struct fault *f), void *arg, struct fault *f);
+int pack_scan(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+	      struct pack_info *out,
+	      int (*each)(void *arg, const struct pack_entry *e, struct fault *f), void *arg,
+	      struct fault *f);
 /* Decode one chunk of it into scratch (PACK_MAX bytes, e->length are used) and check its hash. */
-int pack_check(const uint8_t secret[STORE_SECRET_BYTES], const void *data, const struct pack_entry *e, uint8_t *scratch,
-	       struct fault *f);
+int pack_check(const uint8_t secret[STORE_SECRET_BYTES], const void *data,
+	       const struct pack_entry *e, uint8_t *scratch, struct fault *f);
 
 #endif

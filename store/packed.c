@@ -164,7 +164,8 @@ static void cache_add(struct packed *p, size_t i, struct run *r)
 }
 
 /* Block i from its stored bytes; the caller's reference. */
-static int decode(struct packed *p, size_t i, const uint8_t *stored, struct run **out, struct fault *f)
+static int decode(struct packed *p, size_t i, const uint8_t *stored, struct run **out,
+		  struct fault *f)
 {
 	char key[PACK_KEY_MAX];
 	int rc = block_decode(p->secret, &p->index, i, stored, out, f);
@@ -179,7 +180,8 @@ static int decode(struct packed *p, size_t i, const uint8_t *stored, struct run 
 
 /* ---- one item ---- */
 
-static int read_block(struct packed *p, struct block_source *src, size_t i, struct run **out, struct fault *f)
+static int read_block(struct packed *p, struct block_source *src, size_t i, struct run **out,
+		      struct fault *f)
 {
 	const struct place *at = &p->index.v[i].place;
 	scoped(free) uint8_t *stored = NULL;
@@ -195,8 +197,8 @@ static int read_block(struct packed *p, struct block_source *src, size_t i, stru
 	return rc < 0 ? rc : decode(p, i, stored, out, f);
 }
 
-int packed_find(struct packed *p, struct block_source *src, const uint8_t *key, size_t key_len, struct run **held,
-		struct run_item *out, struct fault *f)
+int packed_find(struct packed *p, struct block_source *src, const uint8_t *key, size_t key_len,
+		struct run **held, struct run_item *out, struct fault *f)
 {
 	scoped(run_unref) struct run *r = NULL;
 	int rc = need_index(p, src, f);
@@ -225,7 +227,8 @@ static int read_ahead(struct packed_walk *w, struct fault *f)
 	w->ahead_first = w->ahead_end = 0;
 	w->ahead = malloc(len);
 	if (!w->ahead)
-		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory to read %zu bytes of blocks", len);
+		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory to read %zu bytes of blocks",
+				 len);
 	rc = w->src->get(w->src, at->pack, at->offset, len, w->ahead, f);
 	if (rc < 0)
 		return rc;
@@ -247,7 +250,9 @@ static int next_block(struct packed_walk *w, struct run **out, struct fault *f)
 		rc = read_ahead(w, f);
 	if (rc < 0)
 		return rc;
-	return decode(w->p, i, w->ahead + (ix->v[i].place.offset - ix->v[w->ahead_first].place.offset), out, f);
+	return decode(w->p, i,
+		      w->ahead + (ix->v[i].place.offset - ix->v[w->ahead_first].place.offset), out,
+		      f);
 }
 
 static int more(struct cursor *c, struct fault *f)
@@ -271,8 +276,8 @@ static int more(struct cursor *c, struct fault *f)
 	return 0;
 }
 
-int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_source *src, const uint8_t *prefix,
-		     size_t prefix_len, struct fault *f)
+int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_source *src,
+		     const uint8_t *prefix, size_t prefix_len, struct fault *f)
 {
 	int rc = need_index(p, src, f);
 

@@ -11,11 +11,12 @@
 #include "store/state.h"
 
 #define PACKED_CACHE_MAX (16u << 20) /* decoded bytes kept */
-#define PACKED_READ_MAX (8u << 20)   /* one range of neighbour blocks */
+#define PACKED_READ_MAX  (8u << 20)  /* one range of neighbour blocks */
 
 struct packed;
 /* The index is read at first use, or given by packed_set_index(). */
-struct packed *packed_new(const struct store_format *fmt, const struct run_ref *ref); /* NULL: no memory */
+struct packed *packed_new(const struct store_format *fmt,
+			  const struct run_ref *ref); /* NULL: no memory */
 struct packed *packed_ref(struct packed *p);
 void packed_unref(struct packed *p);
 SCOPE_PTR(struct packed, packed_unref)
@@ -23,8 +24,8 @@ const struct run_ref *packed_where(const struct packed *p);
 int packed_set_index(struct packed *p, const uint8_t *stored, struct fault *f);
 
 /* As run_find(); *held keeps *out valid and is the caller's.  1 found, 0 not, or an error. */
-int packed_find(struct packed *p, struct block_source *src, const uint8_t *key, size_t key_len, struct run **held,
-		struct run_item *out, struct fault *f);
+int packed_find(struct packed *p, struct block_source *src, const uint8_t *key, size_t key_len,
+		struct run **held, struct run_item *out, struct fault *f);
 
 /*
  * The items that start with prefix, as a source for a merge: w->cursor.  Neighbour blocks come in
@@ -44,8 +45,8 @@ struct packed_walk {
 	size_t ahead_first, ahead_end;
 };
 #define PACKED_WALK_EMPTY ((struct packed_walk){.p = NULL})
-int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_source *src, const uint8_t *prefix,
-		     size_t prefix_len, struct fault *f);
+int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_source *src,
+		     const uint8_t *prefix, size_t prefix_len, struct fault *f);
 void packed_walk_fini(struct packed_walk *w);
 SCOPE_VAL(struct packed_walk, packed_walk_fini)
 

@@ -18,7 +18,8 @@ static int no_memory(struct fault *f)
 	return fault_set(f, -ENOMEM, FAULT_SOON, "no memory to pack a run");
 }
 
-int packer_init(struct packer *p, const struct store_format *fmt, struct pack_sink *sink, struct fault *f)
+int packer_init(struct packer *p, const struct store_format *fmt, struct pack_sink *sink,
+		struct fault *f)
 {
 	*p = (struct packer){.fmt = fmt, .sink = sink, .bytes = COUNT_BYTES};
 	if (pack_init(&p->pack, NULL) < 0)
@@ -62,7 +63,8 @@ static int next_pack(struct packer *p, struct fault *f)
 }
 
 /* Lay bytes into the open pack, or into the next one if they do not fit.  -EFBIG: into no pack. */
-static int lay(struct packer *p, const void *data, size_t len, struct hash128 *hash, struct place *out, struct fault *f)
+static int lay(struct packer *p, const void *data, size_t len, struct hash128 *hash,
+	       struct place *out, struct fault *f)
 {
 	size_t room, stored;
 
@@ -78,7 +80,8 @@ static int lay(struct packer *p, const void *data, size_t len, struct hash128 *h
 	if (stored > 0)
 		pack_commit(&p->pack, CODEC_ZSTD, stored, hash, len, out);
 	else if (!pack_add(&p->pack, CODEC_RAW, data, len, hash, len, out))
-		return fault_set(f, -EFBIG, FAULT_FINAL, "%zu bytes of a run's index fit in no pack", len);
+		return fault_set(f, -EFBIG, FAULT_FINAL,
+				 "%zu bytes of a run's index fit in no pack", len);
 	return 0;
 }
 
@@ -90,7 +93,8 @@ static void index_add(struct packer *p, const struct run *block, const struct pl
 	run_at(block, 0, &first);
 	buf_u16(&p->index, (uint16_t)first.key_len);
 	buf_add(&p->index, first.key, first.key_len);
-	p->unnamed[p->unnamed_n++] = (uint32_t)p->index.len; /* no pack holds more than PACK_CHUNKS_MAX */
+	p->unnamed[p->unnamed_n++] =
+		(uint32_t)p->index.len; /* no pack holds more than PACK_CHUNKS_MAX */
 	buf_u64(&p->index, 0);
 	buf_u32(&p->index, at->offset);
 	buf_u32(&p->index, at->stored);
@@ -143,10 +147,11 @@ int packer_end(struct packer *p, struct run_ref *out, struct fault *f)
 	if (rc < 0)
 		return rc;
 	if (!buf_ok(&p->index) || p->index.len > PACK_MAX)
-		return fault_set(f, -EFBIG, FAULT_FINAL, "a run of %zu blocks is too large for its index", p->blocks);
+		return fault_set(f, -EFBIG, FAULT_FINAL,
+				 "a run of %zu blocks is too large for its index", p->blocks);
 	for (size_t i = 0; i < COUNT_BYTES; i++)
 		p->index.data[i] = (uint8_t)(p->blocks >> (8 * i));
-	/* If this opens a new pack, the last blocks get their pack's name before the index is hashed. */
+	/* If this opens a pack, the last blocks get their pack's name before the index is hashed. */
 	rc = lay(p, p->index.data, p->index.len, &ref.hash, &ref.index, f);
 	if (rc == 0)
 		rc = send_pack(p, &name, f);
@@ -158,7 +163,8 @@ int packer_end(struct packer *p, struct run_ref *out, struct fault *f)
 	return 0;
 }
 
-int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run *r, struct run_ref *out, struct fault *f)
+int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run *r,
+	     struct run_ref *out, struct fault *f)
 {
 	scoped(packer_fini) struct packer p;
 	int rc = packer_init(&p, fmt, sink, f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a run as blocks into packs, item by item in key order; memory is bounded.  Inside store/. */
+/* Writing a run as blocks into packs, item by item in key order, in bounded memory.  Inside store/. */
 #ifndef HOLDFAST_STORE_PACKER_H
 #define HOLDFAST_STORE_PACKER_H
 
@@ -15,14 +15,15 @@ struct packer {
 	struct pack_builder pack;
 	struct run_out block; /* the block being filled */
 	size_t block_bytes;
-	struct buf index;     /* as it will be stored; starts with the count */
+	struct buf index; /* as it will be stored; starts with the count */
 	size_t blocks;
 	uint32_t unnamed[PACK_CHUNKS_MAX]; /* where in the index the open pack's name is to go */
 	size_t unnamed_n;
-	uint64_t bytes;       /* of the whole run, encoded */
+	uint64_t bytes; /* of the whole run, encoded */
 };
 
-int packer_init(struct packer *p, const struct store_format *fmt, struct pack_sink *sink, struct fault *f);
+int packer_init(struct packer *p, const struct store_format *fmt, struct pack_sink *sink,
+		struct fault *f);
 void packer_fini(struct packer *p);
 SCOPE_VAL(struct packer, packer_fini)
 int packer_add(struct packer *p, const struct run_item *item, struct fault *f);

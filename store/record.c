@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define RECORD_VERSION 1
-#define HEADER_MOST 4096
-#define LENGTH_AT 6 /* of the header's length, in the header */
-#define FLAGS_KNOWN (RECORD_QUIET | RECORD_RELEASE | RECORD_CUMULATIVE | RECORD_PACKED)
+#define HEADER_MOST    4096
+#define LENGTH_AT      6 /* of the header's length, in the header */
+#define FLAGS_KNOWN    (RECORD_QUIET | RECORD_RELEASE | RECORD_CUMULATIVE | RECORD_PACKED)
 static const char magic[4] = {'H', 'F', 'L', 'G'};
 
 /* ---- a run in packs ---- */
@@ -183,8 +183,8 @@ static void body_encode(const void *body, size_t len, struct buf *out)
 		buf_add(out, body, len);
 }
 
-int record_encode(const uint8_t secret[STORE_SECRET_BYTES], const struct record_head *h, const void *body, size_t body_len,
-		  struct buf *out)
+int record_encode(const uint8_t secret[STORE_SECRET_BYTES], const struct record_head *h,
+		  const void *body, size_t body_len, struct buf *out)
 {
 	size_t start = out->len;
 	struct hash128 hash;
@@ -202,7 +202,8 @@ int record_encode(const uint8_t secret[STORE_SECRET_BYTES], const struct record_
 	return buf_ok(out) ? 0 : -ENOMEM;
 }
 
-void record_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct hash128 *out)
+void record_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+		 struct hash128 *out)
 {
 	chunk_hash(secret, data, len, out);
 }
@@ -225,8 +226,9 @@ static int check_frame(const uint8_t *secret, const uint8_t *data, size_t len, s
 	if (r.bad || memcmp(mark, magic, sizeof(magic)) != 0)
 		return bad(f, "not a record");
 	if (version != RECORD_VERSION)
-		return fault_set(f, -EPROTONOSUPPORT, FAULT_FINAL, "record: version %u, this program reads %d",
-				 version, RECORD_VERSION);
+		return fault_set(f, -EPROTONOSUPPORT, FAULT_FINAL,
+				 "record: version %u, this program reads %d", version,
+				 RECORD_VERSION);
 	if (read_left(&r) < sizeof(hash.b))
 		return bad(f, "cut short");
 	record_hash(secret, data, len - sizeof(hash.b), &hash);
@@ -236,7 +238,8 @@ static int check_frame(const uint8_t *secret, const uint8_t *data, size_t len, s
 }
 
 /* Header into *h; *r is left at the body. */
-static int decode_head(const struct store_format *s, struct reader *r, struct record_head *h, struct fault *f)
+static int decode_head(const struct store_format *s, struct reader *r, struct record_head *h,
+		       struct fault *f)
 {
 	const uint8_t *start = r->at;
 	struct reader fields;
@@ -245,7 +248,8 @@ static int decode_head(const struct store_format *s, struct reader *r, struct re
 
 	(void)read_bytes(r, LENGTH_AT);
 	len = read_u16(r);
-	if (r->bad || len > HEADER_MOST || len < LENGTH_AT + 2 || len - (LENGTH_AT + 2) > read_left(r))
+	if (r->bad || len > HEADER_MOST || len < LENGTH_AT + 2 ||
+	    len - (LENGTH_AT + 2) > read_left(r))
 		return bad(f, "its header's length is out of bounds");
 	fields = reader_of(r->at, len - (LENGTH_AT + 2));
 	r->at = start + len;
@@ -268,7 +272,8 @@ static int decode_body(struct reader *r, struct buf *out, struct fault *f)
 	if (!out)
 		return 0;
 	if (buf_reserve(&body, length) < 0)
-		return fault_set(f, -ENOMEM, FAULT_SOON, "record: no memory for a body of %u bytes", length);
+		return fault_set(f, -ENOMEM, FAULT_SOON, "record: no memory for a body of %u bytes",
+				 length);
 	rc = chunk_unpack(codec, r->at, stored, body.data, length, f);
 	if (rc < 0)
 		return f ? fault_in(f, "record: body") : rc;
@@ -278,8 +283,8 @@ static int decode_body(struct reader *r, struct buf *out, struct fault *f)
 	return 0;
 }
 
-int record_decode(const struct store_format *s, const void *data, size_t len, struct record_head *out, struct buf *body,
-		  struct fault *f)
+int record_decode(const struct store_format *s, const void *data, size_t len,
+		  struct record_head *out, struct buf *body, struct fault *f)
 {
 	struct record_head h = {.number = 0};
 	struct reader r;

@@ -28,9 +28,9 @@ enum record_flag {
 /* A run in packs: blocks of at most 256 KiB behind an index; `index` is where the index lies. */
 struct run_ref {
 	struct place index;
-	uint32_t index_raw; /* decoded bytes */
+	uint32_t index_raw;  /* decoded bytes */
 	struct hash128 hash; /* of the decoded index */
-	uint64_t bytes;     /* encoded size of the whole run */
+	uint64_t bytes;      /* encoded size of the whole run */
 };
 
 struct record_head {
@@ -43,34 +43,36 @@ struct record_head {
 	uint32_t attempt;
 	uint64_t fence; /* number of the writer's join or reset (its own number there) */
 	uint64_t nonce;
-	int64_t time_ns; /* wall clock of the writer, for people */
-	uint64_t from;   /* the record whose state this one extends; 0: the empty state */
-	uint64_t good;   /* the commit that a new machine continues; 0: none yet */
-	uint64_t calm;   /* slots: read up to here without objection; 0 */
+	int64_t time_ns;    /* wall clock of the writer, for people */
+	uint64_t from;      /* the record whose state this one extends; 0: the empty state */
+	uint64_t good;      /* the commit that a new machine continues; 0: none yet */
+	uint64_t calm;      /* slots: read up to here without objection; 0 */
 	uint64_t base_upto; /* the base is (0, base_upto]; 0: none */
 	struct run_ref base;
-	uint64_t cumulative; /* newest record, at or before this one on its branch, whose body is (base_upto, it]; 0: none yet */
+	/* Newest record, up to this one, of its branch whose body is (base_upto, it]; 0: none. */
+	uint64_t cumulative;
 	char host[64]; /* of the writer, for the message that refuses a takeover; NUL-ended */
 };
 
 #define RECORD_BODY_MAX (16u << 20) /* writers pack a run from 1 MiB on */
-#define RUN_REF_BYTES 45
+#define RUN_REF_BYTES   45
 
 /*
  * header ‖ codec ‖ body (zstd where it pays) ‖ hash.  `body` may be empty.
- * Fails: -EINVAL the header says what no record may; -E2BIG body longer than RECORD_BODY_MAX; -ENOMEM.
+ * Fails: -EINVAL the header says what no record may; -E2BIG body over RECORD_BODY_MAX; -ENOMEM.
  */
-int record_encode(const uint8_t secret[STORE_SECRET_BYTES], const struct record_head *h, const void *body, size_t body_len,
-		  struct buf *out);
+int record_encode(const uint8_t secret[STORE_SECRET_BYTES], const struct record_head *h,
+		  const void *body, size_t body_len, struct buf *out);
 /*
  * Checks magic, version, store id, hash and bounds.  *body (may be NULL) is decoded, the caller's.
  * Fails: -EBADMSG damaged, not a record, or of another store; -EPROTONOSUPPORT of a later version;
  * -EPROTO its body does not decode; -ENOMEM (SOON).
  */
-int record_decode(const struct store_format *s, const void *data, size_t len, struct record_head *out, struct buf *body,
-		  struct fault *f);
+int record_decode(const struct store_format *s, const void *data, size_t len,
+		  struct record_head *out, struct buf *body, struct fault *f);
 /* Hash of a whole record object: what the next one's `prev` holds. */
-void record_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len, struct hash128 *out);
+void record_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+		 struct hash128 *out);
 
 /* RUN_REF_BYTES.  Decode: -EBADMSG if it names what cannot be in a pack. */
 int run_ref_encode(const struct run_ref *r, struct buf *out);

@@ -14,8 +14,8 @@
 #include "store/run_out.h"
 
 #define COUNT_BYTES 4
-#define ITEM_HEAD 6
-#define REMOVAL UINT32_MAX
+#define ITEM_HEAD   6
+#define REMOVAL     UINT32_MAX
 
 struct run {
 	int refs; /* atomic */
@@ -199,7 +199,8 @@ static int check_key(const struct run_item *item, struct fault *f)
 	char name[64];
 
 	if (kind == KEY_BAD)
-		return fault_set(f, -EBADMSG, FAULT_FINAL, "a key of %zu bytes that is of no kind", item->key_len);
+		return fault_set(f, -EBADMSG, FAULT_FINAL, "a key of %zu bytes that is of no kind",
+				 item->key_len);
 	if (kind != KEY_NAME)
 		return 0;
 	why = name_refused(item->key + 9, item->key_len - 9);
@@ -210,7 +211,8 @@ static int check_key(const struct run_item *item, struct fault *f)
 }
 
 /* Take one item off the input and check all of it but its value. */
-static int check_item(struct reader *r, const struct run_item *before, struct run_item *out, struct fault *f)
+static int check_item(struct reader *r, const struct run_item *before, struct run_item *out,
+		      struct fault *f)
 {
 	const uint8_t *at = r->at;
 	size_t key_len = read_u16(r);
@@ -237,7 +239,8 @@ static int check_items(const struct buf *data, uint32_t **out_at, size_t *out_n,
 	struct run_item item = {.key = NULL};
 
 	if (r.bad || n > read_left(&r) / ITEM_HEAD || data->len > RUN_BYTES_MAX)
-		return fault_set(f, -EBADMSG, FAULT_FINAL, "run: %zu items in %zu bytes", n, data->len);
+		return fault_set(f, -EBADMSG, FAULT_FINAL, "run: %zu items in %zu bytes", n,
+				 data->len);
 	at = malloc((n + 1) * sizeof(*at)); /* never of size 0 */
 	if (!at)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "run: no memory for %zu items", n);
@@ -251,7 +254,8 @@ static int check_items(const struct buf *data, uint32_t **out_at, size_t *out_n,
 			return f ? fault_in(f, "run: item %zu", i) : rc;
 	}
 	if (read_left(&r) > 0)
-		return fault_set(f, -EBADMSG, FAULT_FINAL, "run: %zu bytes behind its end", read_left(&r));
+		return fault_set(f, -EBADMSG, FAULT_FINAL, "run: %zu bytes behind its end",
+				 read_left(&r));
 	*out_at = take(&at);
 	*out_n = n;
 	return 0;

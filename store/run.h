@@ -17,9 +17,9 @@
 #include "base/fault.h"
 #include "store/extent.h"
 
-#define NAME_MAX_BYTES 255
-#define ROOT_ID UINT64_C(1) /* id and home of the root directory are 1 */
-#define RUN_KEY_MAX (8 + 1 + NAME_MAX_BYTES)
+#define NAME_MAX_BYTES        255
+#define ROOT_ID               UINT64_C(1) /* id and home of the root directory are 1 */
+#define RUN_KEY_MAX           (8 + 1 + NAME_MAX_BYTES)
 #define INODE_SEGMENT_EXTENTS 1024
 /* Bounds that keep one item from filling a pack, and one run from filling memory. */
 #define RUN_VALUE_MAX (4u << 20)
@@ -42,8 +42,12 @@ struct run_builder;
 struct run_builder *run_builder_new(void); /* NULL: no memory */
 void run_builder_free(struct run_builder *b);
 SCOPE_PTR(struct run_builder, run_builder_free)
-/* Copies.  value NULL: removal.  Fails: -ENOMEM; -EINVAL no such key, or a refused name; -E2BIG longer than RUN_VALUE_MAX. */
-int run_builder_add(struct run_builder *b, const void *key, size_t key_len, const void *value, size_t value_len);
+/*
+ * Copies.  value NULL: removal.
+ * Fails: -EINVAL no such key, or a refused name; -E2BIG longer than RUN_VALUE_MAX; -ENOMEM.
+ */
+int run_builder_add(struct run_builder *b, const void *key, size_t key_len, const void *value,
+		    size_t value_len);
 /* Ends the builder's content: it is empty afterwards.  -ENOMEM; -EFBIG past RUN_BYTES_MAX. */
 int run_builder_finish(struct run_builder *b, struct run **out);
 
@@ -120,8 +124,10 @@ int inode_rec_remove(struct run_builder *b, uint64_t home, uint64_t id, uint32_t
  * Segment 0 starts the record (*io is then empty: {0}), further ones append extents; call in order.
  * Whether all have been seen shows in inode_rec_check().  -EBADMSG, with the inode in the text.
  */
-int inode_rec_decode(const uint8_t *key, size_t key_len, const void *v, size_t len, struct inode_rec *io, struct fault *f);
-/* After the last segment: a regular file's extents add up to its size, others have none.  -EBADMSG. */
+int inode_rec_decode(const uint8_t *key, size_t key_len, const void *v, size_t len,
+		     struct inode_rec *io, struct fault *f);
+/* After the last segment: a regular file's extents add up to its size, others have none.
+ * -EBADMSG. */
 int inode_rec_check(const struct inode_rec *i, struct fault *f);
 
 #endif

@@ -45,7 +45,8 @@ static int room(struct run_builder *b, size_t bytes)
 	struct added *v;
 
 	if (buf_reserve(&b->arena, bytes) < 0) {
-		b->arena.failed = false; /* what is in the arena is whole: this item is refused, not the run */
+		b->arena.failed =
+			false; /* what is in it is whole: the item is refused, not the run */
 		return -ENOMEM;
 	}
 	if (b->n < b->cap)
@@ -68,7 +69,8 @@ static bool is_key(const uint8_t *key, size_t len)
 	return kind != KEY_BAD;
 }
 
-int run_builder_add(struct run_builder *b, const void *key, size_t key_len, const void *value, size_t value_len)
+int run_builder_add(struct run_builder *b, const void *key, size_t key_len, const void *value,
+		    size_t value_len)
 {
 	struct added a = {.at = b->arena.len, .key_len = (uint32_t)key_len, .removal = !value};
 
@@ -99,7 +101,8 @@ static int by_key(const void *a, const void *b, void *arg)
 
 static bool same_key(const struct run_builder *b, const struct added *x, const struct added *y)
 {
-	return x->key_len == y->key_len && memcmp(b->arena.data + x->at, b->arena.data + y->at, x->key_len) == 0;
+	return x->key_len == y->key_len &&
+	       memcmp(b->arena.data + x->at, b->arena.data + y->at, x->key_len) == 0;
 }
 
 int run_builder_finish(struct run_builder *b, struct run **out)

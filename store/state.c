@@ -23,7 +23,10 @@ struct state *state_new(const struct store_format *fmt, const struct record_head
 
 	if (!s)
 		return NULL;
-	*s = (struct state){.refs = 1, .fmt = *fmt, .head = *head, .layers = calloc(n + 1, sizeof(*s->layers))};
+	*s = (struct state){.refs = 1,
+			    .fmt = *fmt,
+			    .head = *head,
+			    .layers = calloc(n + 1, sizeof(*s->layers))};
 	if (s->layers)
 		return s;
 	free(s);
@@ -32,7 +35,8 @@ struct state *state_new(const struct store_format *fmt, const struct record_head
 
 void state_lay(struct state *s, struct run *run, uint64_t upto, bool cumulative)
 {
-	s->layers[s->n++] = (struct layer){.run = run_ref(run), .upto = upto, .cumulative = cumulative};
+	s->layers[s->n++] =
+		(struct layer){.run = run_ref(run), .upto = upto, .cumulative = cumulative};
 }
 
 struct state *state_ref(struct state *s)
@@ -71,7 +75,8 @@ static int base_of(struct state *s, const struct record_head *head, struct packe
 
 	if (head->base_upto == 0)
 		return 0;
-	if (have && have->index.pack == head->base.index.pack && have->index.offset == head->base.index.offset)
+	if (have && have->index.pack == head->base.index.pack &&
+	    have->index.offset == head->base.index.offset)
 		*out = packed_ref(s->base);
 	else
 		*out = packed_new(&s->fmt, &head->base);
@@ -137,7 +142,8 @@ int state_cumulative(struct state *s, struct run **out)
 
 /* ---- reading ---- */
 
-static int walk_merged(struct merge *m, int (*each)(void *arg, const struct run_item *item), void *arg, struct fault *f)
+static int walk_merged(struct merge *m, int (*each)(void *arg, const struct run_item *item),
+		       void *arg, struct fault *f)
 {
 	struct run_item item;
 	int rc;
@@ -176,8 +182,8 @@ int state_walk(struct state *s, struct block_source *src, const void *prefix, si
 }
 
 /* 1: *out is the newest word on key, a removal perhaps.  0: nobody says anything. */
-static int find(struct state *s, struct block_source *src, const void *key, size_t key_len, struct run **held,
-		struct run_item *out, struct fault *f)
+static int find(struct state *s, struct block_source *src, const void *key, size_t key_len,
+		struct run **held, struct run_item *out, struct fault *f)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		if (run_find(s->layers[i].run, key, key_len, out))
@@ -186,7 +192,8 @@ static int find(struct state *s, struct block_source *src, const void *key, size
 	return s->base ? packed_find(s->base, src, key, key_len, held, out, f) : 0;
 }
 
-int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len, struct buf *value, struct fault *f)
+int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len,
+	       struct buf *value, struct fault *f)
 {
 	scoped(run_unref) struct run *held = NULL;
 	scoped(buf_fini) struct buf copy = BUF_EMPTY;
@@ -196,7 +203,8 @@ int state_find(struct state *s, struct block_source *src, const void *key, size_
 	if (rc < 0)
 		return rc;
 	if (!item.value)
-		return fault_set(f, -ENOENT, FAULT_FINAL, "no such item at record %" PRIu64, s->head.number);
+		return fault_set(f, -ENOENT, FAULT_FINAL, "no such item at record %" PRIu64,
+				 s->head.number);
 	buf_add(&copy, item.value, item.value_len);
 	if (!buf_ok(&copy))
 		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory for %zu bytes", item.value_len);
@@ -227,7 +235,8 @@ static int each_name(void *arg, const struct run_item *item)
 }
 
 int state_names(struct state *s, struct block_source *src, uint64_t dir,
-		int (*each)(void *arg, const char *name, size_t len, const struct name_rec *n), void *arg, struct fault *f)
+		int (*each)(void *arg, const char *name, size_t len, const struct name_rec *n),
+		void *arg, struct fault *f)
 {
 	struct names_walk w = {.each = each, .arg = arg, .f = f};
 	uint8_t key[RUN_KEY_MAX];
@@ -245,10 +254,12 @@ static int each_segment(void *arg, const struct run_item *item)
 {
 	struct inode_walk *w = arg;
 
-	return inode_rec_decode(item->key, item->key_len, item->value, item->value_len, &w->rec, w->f);
+	return inode_rec_decode(item->key, item->key_len, item->value, item->value_len, &w->rec,
+				w->f);
 }
 
-int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64_t id, struct inode_rec *out, struct fault *f)
+int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64_t id,
+		struct inode_rec *out, struct fault *f)
 {
 	struct inode_walk w = {.f = f};
 	uint8_t key[RUN_KEY_MAX];
@@ -256,7 +267,8 @@ int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64
 	int rc = state_walk(s, src, key, len, each_segment, &w, f);
 
 	if (rc == 0 && w.rec.id == 0)
-		rc = fault_set(f, -ENOENT, FAULT_FINAL, "no inode %" PRIu64 " at record %" PRIu64, id, s->head.number);
+		rc = fault_set(f, -ENOENT, FAULT_FINAL, "no inode %" PRIu64 " at record %" PRIu64,
+			       id, s->head.number);
 	if (rc == 0)
 		rc = inode_rec_check(&w.rec, f);
 	if (rc < 0) {
@@ -281,7 +293,8 @@ static int each_base_item(void *arg, const struct run_item *item)
 	return packer_add(&w->packer, item, w->f);
 }
 
-int state_pack_base(struct state *s, struct block_source *src, struct pack_sink *sink, struct run_ref *out, struct fault *f)
+int state_pack_base(struct state *s, struct block_source *src, struct pack_sink *sink,
+		    struct run_ref *out, struct fault *f)
 {
 	struct base_walk w = {.f = f};
 	int rc = packer_init(&w.packer, &s->fmt, sink, f);
@@ -296,7 +309,8 @@ int state_pack_base(struct state *s, struct block_source *src, struct pack_sink 
 
 /* ---- a source of blocks ---- */
 
-static int get_object(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest, struct fault *f)
+static int get_object(struct block_source *src, uint64_t pack, uint64_t off, size_t len,
+		      uint8_t *dest, struct fault *f)
 {
 	char key[PACK_KEY_MAX];
 	struct object_req r = {.op = OBJECT_GET, .key = key, .off = off, .len = len, .dest = dest};

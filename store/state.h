@@ -12,7 +12,8 @@
 
 /* Reads stored bytes of a pack; verified by whoever asked.  Blocks; thread: the caller's. */
 struct block_source {
-	int (*get)(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest, struct fault *f);
+	int (*get)(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest,
+		   struct fault *f);
 	void *arg;
 	uint64_t deadline_ms; /* the source's own: what one get may take; 0: for ever */
 };
@@ -32,12 +33,18 @@ int state_empty(const struct store_format *fmt, struct state **out);
  * `newest_raw` (may be NULL) is the body of `number` where the caller has it already.
  * Round trips: one for record (none with newest_raw), one for the rest in parallel.
  */
-int state_load(struct objects *o, const struct store_format *fmt, uint64_t number, const struct buf *newest_raw,
-	       struct state **out, struct fault *f);
-/* The state after one more record.  `run` may be NULL (an empty body).  Shares everything with `s`. */
-int state_next(struct state *s, const struct record_head *head, struct run *run, struct state **out);
+int state_load(struct objects *o, const struct store_format *fmt, uint64_t number,
+	       const struct buf *newest_raw, struct state **out, struct fault *f);
+/*
+ * The state after one more record.  `run` may be NULL (an empty body).  Shares everything with `s`.
+ * With RECORD_CUMULATIVE, run replaces all since the base.  Where the head names another base, its
+ * index is read at first use, and what it covers is let go.  -ENOMEM.
+ */
+int state_next(struct state *s, const struct record_head *head, struct run *run,
+	       struct state **out);
 
-const struct record_head *state_head(const struct state *s); /* of its record; number 0 when empty */
+/* Of its record; number 0 when empty. */
+const struct record_head *state_head(const struct state *s);
 /* Runs since the base, merged: the body of a cumulative record or of a reset. */
 int state_cumulative(struct state *s, struct run **out);
 uint64_t state_cumulative_bytes(const struct state *s); /* estimate, for "is a base due?" */
@@ -50,12 +57,15 @@ size_t state_depth(const struct state *s);              /* runs above the cumula
 int state_walk(struct state *s, struct block_source *src, const void *prefix, size_t prefix_len,
 	       int (*each)(void *arg, const struct run_item *item), void *arg, struct fault *f);
 /* One item; -ENOENT if there is none.  *value is the caller's. */
-int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len, struct buf *value, struct fault *f);
+int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len,
+	       struct buf *value, struct fault *f);
 
 /* Over the two: a directory's names; an inode with all its segments. */
 int state_names(struct state *s, struct block_source *src, uint64_t dir,
-		int (*each)(void *arg, const char *name, size_t len, const struct name_rec *n), void *arg, struct fault *f);
-int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64_t id, struct inode_rec *out, struct fault *f);
+		int (*each)(void *arg, const char *name, size_t len, const struct name_rec *n),
+		void *arg, struct fault *f);
+int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64_t id,
+		struct inode_rec *out, struct fault *f);
 
 /* ---- packed runs ---- */
 /*
@@ -63,11 +73,14 @@ int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64
  * own and returns its name; blocks are laid into blobs in order, the index is in the last.
  */
 struct pack_sink {
-	int (*put)(struct pack_sink *sink, const void *data, size_t len, uint64_t *out_pack, struct fault *f);
+	int (*put)(struct pack_sink *sink, const void *data, size_t len, uint64_t *out_pack,
+		   struct fault *f);
 	void *arg;
 };
-int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run *r, struct run_ref *out, struct fault *f);
+int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run *r,
+	     struct run_ref *out, struct fault *f);
 /* The whole state as one base run, streamed block by block (memory stays bounded). */
-int state_pack_base(struct state *s, struct block_source *src, struct pack_sink *sink, struct run_ref *out, struct fault *f);
+int state_pack_base(struct state *s, struct block_source *src, struct pack_sink *sink,
+		    struct run_ref *out, struct fault *f);
 
 #endif

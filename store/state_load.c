@@ -17,7 +17,7 @@
 #include "store/log.h"
 
 #define LOG_DIR "log"
-#define BATCH 4096 /* log_read_range() takes no more */
+#define BATCH   4096 /* log_read_range() takes no more */
 
 /* A record that was read. */
 struct link {
@@ -66,21 +66,22 @@ static int links_add(struct links *l, struct link *x, struct fault *f)
 struct load {
 	struct objects *o;
 	const struct store_format *fmt;
-	uint64_t number; /* what was asked for */
+	uint64_t number;    /* what was asked for */
 	struct links chain; /* newest first */
 	struct links batch; /* records read, in order of number, and perhaps on no chain of ours */
 };
 
 /* ---- the chain ---- */
 
-static int link_decode(const struct store_format *fmt, uint64_t number, const struct buf *raw, struct links *out,
-		       struct fault *f)
+static int link_decode(const struct store_format *fmt, uint64_t number, const struct buf *raw,
+		       struct links *out, struct fault *f)
 {
 	struct link x = {.body = BUF_EMPTY};
 	int rc = record_decode(fmt, raw->data, raw->len, &x.head, &x.body, f);
 
 	if (rc == 0 && x.head.number != number)
-		rc = fault_set(f, -EBADMSG, FAULT_FINAL, "it says that it is record %" PRIu64, x.head.number);
+		rc = fault_set(f, -EBADMSG, FAULT_FINAL, "it says that it is record %" PRIu64,
+			       x.head.number);
 	if (rc < 0) {
 		buf_fini(&x.body);
 		return f ? fault_in(f, "record %" PRIu64, number) : rc;
@@ -123,15 +124,18 @@ static int check_link(const struct load *l, struct fault *f)
 	const struct record_head *h = &l->chain.v[l->chain.n - 1].head;
 
 	if (h->kind == RECORD_STUB)
-		return fault_set(f, -ESTALE, FAULT_FINAL, "record %" PRIu64 " is a stub: its state is no longer kept",
+		return fault_set(f, -ESTALE, FAULT_FINAL,
+				 "record %" PRIu64 " is a stub: its state is no longer kept",
 				 h->number);
 	if (h->flags & RECORD_CUMULATIVE && h->base_upto > newest(l)->base_upto)
 		return fault_set(f, -EBADMSG, FAULT_FINAL,
-				 "record %" PRIu64 ": its run starts at %" PRIu64 ", behind the base (0, %" PRIu64 "] of %" PRIu64,
+				 "record %" PRIu64 ": its run starts at %" PRIu64
+				 ", behind the base (0, %" PRIu64 "] of %" PRIu64,
 				 h->number, h->base_upto, newest(l)->base_upto, l->number);
 	if (wanted(l) > 0 && wanted(l) < lowest(l))
 		return fault_set(f, -EBADMSG, FAULT_FINAL,
-				 "record %" PRIu64 " extends %" PRIu64 ", which the cumulative run of %" PRIu64 " passes by",
+				 "record %" PRIu64 " extends %" PRIu64
+				 ", which the cumulative run of %" PRIu64 " passes by",
 				 h->number, wanted(l), lowest(l));
 	return 0;
 }
@@ -274,7 +278,8 @@ static int read_state(struct load *l, struct state **out, struct fault *f)
 	int rc;
 
 	if (h->base_upto > 0) {
-		index = gets_start(&g, h->base.index.pack, h->base.index.offset, h->base.index.stored);
+		index = gets_start(&g, h->base.index.pack, h->base.index.offset,
+				   h->base.index.stored);
 		if (!index)
 			return no_memory(f);
 	}
@@ -304,8 +309,8 @@ static int read_newest(struct load *l, const struct buf *raw, struct fault *f)
 	return rc < 0 ? rc : link_decode(l->fmt, l->number, raw ? raw : &read, &l->chain, f);
 }
 
-int state_load(struct objects *o, const struct store_format *fmt, uint64_t number, const struct buf *newest_raw,
-	       struct state **out, struct fault *f)
+int state_load(struct objects *o, const struct store_format *fmt, uint64_t number,
+	       const struct buf *newest_raw, struct state **out, struct fault *f)
 {
 	struct load l = {.o = o, .fmt = fmt, .number = number};
 	int rc;

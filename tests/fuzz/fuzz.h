@@ -13,9 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 /* Seed i to mutate, a whole input that is accepted; false: there are no more. */
 bool fuzz_seed(size_t i, struct buf *out);
 
-#define FUZZ_CHECK(what) \
-	do { \
-		if (!(what)) \
+#define FUZZ_CHECK(what)                  \
+	do {                              \
+		if (!(what))              \
 			__builtin_trap(); \
 	} while (0)
 

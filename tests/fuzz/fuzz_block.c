@@ -23,7 +23,8 @@ static void check_index(const struct block_index *ix)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	scoped(block_index_fini) struct block_index ix = BLOCK_INDEX_EMPTY;
-	struct run_ref ref = {.index = {.pack = 1, .offset = 16, .stored = (uint32_t)len}, .index_raw = (uint32_t)len};
+	struct run_ref ref = {.index = {.pack = 1, .offset = 16, .stored = (uint32_t)len},
+			      .index_raw = (uint32_t)len};
 	struct fault f = FAULT_NONE;
 
 	if (len == 0 || len > PACK_MAX - 16)

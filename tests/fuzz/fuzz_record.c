@@ -68,11 +68,21 @@ static void seed_of(struct record_head *h, const struct buf *body, bool seal, st
 
 bool fuzz_seed(size_t i, struct buf *out)
 {
-	struct record_head h = {.store = format.id, .number = 9, .kind = RECORD_COMMIT, .slots = 1, .fence = 3, .from = 8,
-				.good = 8, .base_upto = 4, .cumulative = 7, .host = "host-1"};
+	struct record_head h = {.store = format.id,
+				.number = 9,
+				.kind = RECORD_COMMIT,
+				.slots = 1,
+				.fence = 3,
+				.from = 8,
+				.good = 8,
+				.base_upto = 4,
+				.cumulative = 7,
+				.host = "host-1"};
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 
-	h.base = (struct run_ref){.index = {.pack = 1, .offset = 16, .stored = 100}, .index_raw = 300, .bytes = 9999};
+	h.base = (struct run_ref){.index = {.pack = 1, .offset = 16, .stored = 100},
+				  .index_raw = 300,
+				  .bytes = 9999};
 	switch (i) {
 	case 0:
 		seed_of(&h, &body, false, out);

@@ -10,7 +10,8 @@ static void check_inode(const struct run_item *item, struct inode_rec *io)
 {
 	scoped(run_builder_free) struct run_builder *b = run_builder_new();
 
-	if (inode_rec_decode(item->key, item->key_len, item->value, item->value_len, io, NULL) < 0 ||
+	if (inode_rec_decode(item->key, item->key_len, item->value, item->value_len, io, NULL) <
+		    0 ||
 	    inode_rec_check(io, NULL) < 0) {
 		inode_rec_fini(io);
 		return;
@@ -69,7 +70,9 @@ static void add_file(struct run_builder *b, uint64_t id)
 	i.xattrs = &x;
 	i.xattr_n = 1;
 	for (int k = 0; k < 5; k++) {
-		struct extent e = {.kind = (uint8_t)(k % 3), .length = 100, .place = {.pack = 1, .offset = 16, .stored = 90}};
+		struct extent e = {.kind = (uint8_t)(k % 3),
+				   .length = 100,
+				   .place = {.pack = 1, .offset = 16, .stored = 90}};
 
 		if (e.kind == EXTENT_INLINE)
 			e.data = calloc(1, 100);
@@ -83,7 +86,10 @@ static void add_file(struct run_builder *b, uint64_t id)
 static void add_symlink(struct run_builder *b)
 {
 	char target[] = "step-40";
-	struct inode_rec i = {.id = 9, .home = 1, .attr = {.mode = S_IFLNK | 0777}, .symlink = target};
+	struct inode_rec i = {.id = 9,
+			      .home = 1,
+			      .attr = {.mode = S_IFLNK | 0777},
+			      .symlink = target};
 
 	FUZZ_CHECK(inode_rec_put(b, &i, 0) == 0);
 }
@@ -94,7 +100,8 @@ static void add_name(struct run_builder *b, const char *name, uint64_t id)
 	uint8_t key[RUN_KEY_MAX];
 
 	(void)name_rec_encode(&(struct name_rec){.id = id, .home = 1, .type = 8}, &v);
-	FUZZ_CHECK(run_builder_add(b, key, key_of_name(1, name, strlen(name), key), v.data, v.len) == 0);
+	FUZZ_CHECK(run_builder_add(b, key, key_of_name(1, name, strlen(name), key), v.data,
+				   v.len) == 0);
 }
 
 bool fuzz_seed(size_t i, struct buf *out)

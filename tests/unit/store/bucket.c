@@ -11,8 +11,8 @@
 
 #include "tests/unit/store/bucket.h"
 
-static int count_and_get(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest,
-			 struct fault *f)
+static int count_and_get(struct block_source *src, uint64_t pack, uint64_t off, size_t len,
+			 uint8_t *dest, struct fault *f)
 {
 	struct bucket *b = src->arg;
 	struct block_source plain;
@@ -23,7 +23,8 @@ static int count_and_get(struct block_source *src, uint64_t pack, uint64_t off, 
 	return plain.get(&plain, pack, off, len, dest, f);
 }
 
-static int put_pack(struct pack_sink *sink, const void *data, size_t len, uint64_t *out_pack, struct fault *f)
+static int put_pack(struct pack_sink *sink, const void *data, size_t len, uint64_t *out_pack,
+		    struct fault *f)
 {
 	struct bucket *b = sink->arg;
 	char key[PACK_KEY_MAX];
@@ -77,7 +78,9 @@ void bucket_append(struct bucket *b, const struct record_head *h, const struct b
 	scoped(buf_fini) struct buf raw = BUF_EMPTY;
 	struct fault f = FAULT_NONE;
 
-	assert_int_equal(record_encode(b->format.secret, h, body ? body->data : NULL, body ? body->len : 0, &raw), 0);
+	assert_int_equal(record_encode(b->format.secret, h, body ? body->data : NULL,
+				       body ? body->len : 0, &raw),
+			 0);
 	if (log_append(b->objects, "log", h->number, raw.data, raw.len, 0, NULL, &f) < 0)
 		fail_msg("%s", f.text);
 }

@@ -169,9 +169,12 @@ static void the_hash_is_keyed_and_canonical(void **state)
 	other[40] ^= 1;
 	chunk_hash(secret, "holdfast", 8, &a);
 	hex_of(a.b, 16, hex);
-	assert_string_equal(hex, "e881713cdc2a46c726636c764bb6010c"); /* the format: never changes */
-	chunk_hash(other, "holdfast, longer than the 16 bytes for which few of the key count", 64, &b);
-	chunk_hash(secret, "holdfast, longer than the 16 bytes for which few of the key count", 64, &a);
+	assert_string_equal(hex,
+			    "e881713cdc2a46c726636c764bb6010c"); /* the format: never changes */
+	chunk_hash(other, "holdfast, longer than the 16 bytes for which few of the key count", 64,
+		   &b);
+	chunk_hash(secret, "holdfast, longer than the 16 bytes for which few of the key count", 64,
+		   &a);
 	assert_false(hash_equal(&a, &b));
 }
 
@@ -183,7 +186,8 @@ static void a_sample_tells_what_shrinks(void **state)
 
 	fill_random(data, CHUNK_GRID, 4);
 	assert_false(chunk_compressible(data, CHUNK_GRID));
-	assert_int_equal(chunk_compress(data, CHUNK_GRID, out, chunk_compress_bound(CHUNK_GRID)), 0);
+	assert_int_equal(chunk_compress(data, CHUNK_GRID, out, chunk_compress_bound(CHUNK_GRID)),
+			 0);
 	memset(data + CHUNK_GRID / 2 - 8192, 'x', 16384);
 	assert_true(chunk_compressible(data, CHUNK_GRID));
 	memset(data, 'x', CHUNK_GRID);
@@ -214,7 +218,9 @@ static void both_codecs_give_the_content_back(void **state)
 	struct fault f = FAULT_NONE;
 
 	store_text(&s);
-	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 5000, &f), 0);
+	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 5000,
+				      &f),
+			 0);
 	assert_memory_equal(s.out, s.raw, 5000);
 	memset(s.out, 0, 5000);
 	assert_int_equal(chunk_decode(secret, CODEC_RAW, s.raw, 5000, &s.hash, s.out, 5000, &f), 0);
@@ -230,11 +236,14 @@ static void content_that_is_not_what_the_hash_says_is_refused(void **state)
 	store_text(&s);
 	hex_of(s.hash.b, 16, hex);
 	s.raw[4999] ^= 1;
-	assert_int_equal(chunk_decode(secret, CODEC_RAW, s.raw, 5000, &s.hash, s.out, 5000, &f), -EBADMSG);
+	assert_int_equal(chunk_decode(secret, CODEC_RAW, s.raw, 5000, &s.hash, s.out, 5000, &f),
+			 -EBADMSG);
 	assert_non_null(strstr(f.text, hex));
 	assert_int_equal(f.code, -EBADMSG);
 	s.hash.b[15] ^= 1;
-	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 5000, &f), -EBADMSG);
+	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 5000,
+				      &f),
+			 -EBADMSG);
 }
 
 static void a_wrong_length_is_refused(void **state)
@@ -243,13 +252,19 @@ static void a_wrong_length_is_refused(void **state)
 	struct fault f = FAULT_NONE;
 
 	store_text(&s);
-	assert_int_equal(chunk_decode(secret, CODEC_RAW, s.raw, 4999, &s.hash, s.out, 5000, &f), -EPROTO);
-	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 4999, &f), -EPROTO);
-	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len - 1, &s.hash, s.out, 5000, &f),
+	assert_int_equal(chunk_decode(secret, CODEC_RAW, s.raw, 4999, &s.hash, s.out, 5000, &f),
+			 -EPROTO);
+	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 4999,
+				      &f),
+			 -EPROTO);
+	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len - 1, &s.hash, s.out,
+				      5000, &f),
 			 -EPROTO);
 	memset(s.out, 0, sizeof(s.out));
 	s.zstd_len = chunk_compress(s.raw, 4000, s.zstd, sizeof(s.zstd));
-	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 5000, &f), -EPROTO);
+	assert_int_equal(chunk_decode(secret, CODEC_ZSTD, s.zstd, s.zstd_len, &s.hash, s.out, 5000,
+				      &f),
+			 -EPROTO);
 }
 
 static void codecs_of_later_versions_are_named(void **state)
@@ -259,7 +274,8 @@ static void codecs_of_later_versions_are_named(void **state)
 
 	store_text(&s);
 	for (int codec = CODEC_PLANES_ZSTD; codec < 256; codec += 11) {
-		assert_int_equal(chunk_decode(secret, codec, s.raw, 5000, &s.hash, s.out, 5000, &f), -EPROTO);
+		assert_int_equal(chunk_decode(secret, codec, s.raw, 5000, &s.hash, s.out, 5000, &f),
+				 -EPROTO);
 		assert_non_null(strstr(f.text, "codec"));
 	}
 }

@@ -75,11 +75,13 @@ static inline void model_random(struct model *m, uint64_t *seed, size_t n, uint6
 		uint64_t dir = 1 + random_below(seed, dirs);
 
 		if (random_below(seed, 2)) {
-			char name[3] = {(char)('a' + random_below(seed, 6)), (char)('a' + random_below(seed, 3)), 0};
+			char name[3] = {(char)('a' + random_below(seed, 6)),
+					(char)('a' + random_below(seed, 3)), 0};
 
 			x.key_len = key_of_name(dir, name, 1 + random_below(seed, 2), x.key);
 		} else {
-			x.key_len = key_of_inode(dir, 1 + random_below(seed, 9), (uint32_t)random_below(seed, 2), x.key);
+			x.key_len = key_of_inode(dir, 1 + random_below(seed, 9),
+						 (uint32_t)random_below(seed, 2), x.key);
 		}
 		if (!x.removal) {
 			x.value_len = random_below(seed, sizeof(x.value));

@@ -37,8 +37,10 @@ static struct record_head example(void)
 		.good = 40,
 		.calm = 39,
 		.base_upto = 20,
-		.base = {.index = {.pack = 5, .offset = 16, .stored = 900, .codec = CODEC_ZSTD}, .index_raw = 4000,
-			 .hash = {{7}}, .bytes = 123456},
+		.base = {.index = {.pack = 5, .offset = 16, .stored = 900, .codec = CODEC_ZSTD},
+			 .index_raw = 4000,
+			 .hash = {{7}},
+			 .bytes = 123456},
 		.cumulative = 42,
 		.host = "ip-10-0-0-7",
 	};
@@ -224,7 +226,8 @@ static void a_later_version_is_named(void **state)
 
 	encode(&h, "the body", &raw);
 	raw.data[4] = 2;
-	assert_int_equal(record_decode(&format, raw.data, raw.len, &back, NULL, &f), -EPROTONOSUPPORT);
+	assert_int_equal(record_decode(&format, raw.data, raw.len, &back, NULL, &f),
+			 -EPROTONOSUPPORT);
 	assert_non_null(strstr(f.text, "version 2"));
 }
 

@@ -28,7 +28,9 @@ static struct run *run_of(const struct model *m, uint64_t *seed)
 	for (size_t k = 0; k < m->n; k++) {
 		const struct model_item *x = &m->v[(from + k) % m->n];
 
-		assert_int_equal(run_builder_add(b, x->key, x->key_len, x->removal ? NULL : x->value, x->value_len), 0);
+		assert_int_equal(run_builder_add(b, x->key, x->key_len,
+						 x->removal ? NULL : x->value, x->value_len),
+				 0);
 	}
 	assert_int_equal(run_builder_finish(b, &r), 0);
 	return r;
@@ -200,12 +202,9 @@ static void names_that_are_no_names_are_refused_and_shown(void **state)
 		size_t len;
 		const char *in_text;
 	} cases[] = {
-		{"a/b",    3, "\"a/b\""      },
-		{".",      1, "means a directory"},
-		{"..",     2, "\"..\""       },
-		{"a\0b",   3, "holds a NUL"  },
-		{"/",      1, "holds a '/'"  },
-		{"\n/\x7f", 3, "\"?/?\""     },
+		{"a/b", 3, "\"a/b\""},   {".", 1, "means a directory"},
+		{"..", 2, "\"..\""},     {"a\0b", 3, "holds a NUL"},
+		{"/", 1, "holds a '/'"}, {"\n/\x7f", 3, "\"?/?\""},
 	};
 	scoped(run_builder_free) struct run_builder *b = run_builder_new();
 
@@ -236,7 +235,8 @@ static void names_of_255_bytes_are_the_longest(void **state)
 		struct fault f = FAULT_NONE;
 
 		encode_one(key, len, &bytes);
-		assert_int_equal(run_decode(bytes.data, bytes.len, &r, &f), len == RUN_KEY_MAX ? 0 : -EBADMSG);
+		assert_int_equal(run_decode(bytes.data, bytes.len, &r, &f),
+				 len == RUN_KEY_MAX ? 0 : -EBADMSG);
 	}
 	assert_non_null(name_refused(key, 0));
 	assert_null(name_refused("...", 3));
@@ -313,18 +313,31 @@ static void make_file(struct inode_rec *i, size_t n)
 	*i = (struct inode_rec){
 		.id = 42,
 		.home = 7,
-		.attr = {.mode = S_IFREG | 0640, .uid = 1, .gid = 2, .nlink = 3, .atime_ns = -1, .mtime_ns = 5, .ctime_ns = 6},
+		.attr = {.mode = S_IFREG | 0640,
+			 .uid = 1,
+			 .gid = 2,
+			 .nlink = 3,
+			 .atime_ns = -1,
+			 .mtime_ns = 5,
+			 .ctime_ns = 6},
 		.xattrs = calloc(2, sizeof(struct xattr)),
 		.xattr_n = 2,
 	};
-	i->xattrs[0] = (struct xattr){.name = strdup("user.a"), .value = (uint8_t *)strdup("x"), .len = 1};
-	i->xattrs[1] = (struct xattr){.name = strdup("user.empty"), .value = (uint8_t *)strdup(""), .len = 0};
+	i->xattrs[0] =
+		(struct xattr){.name = strdup("user.a"), .value = (uint8_t *)strdup("x"), .len = 1};
+	i->xattrs[1] = (struct xattr){.name = strdup("user.empty"),
+				      .value = (uint8_t *)strdup(""),
+				      .len = 0};
 	for (size_t k = 0; k < n; k++) {
-		struct extent e = {.kind = (uint8_t)(k % 3), .length = k % 3 == EXTENT_INLINE ? 10 : CHUNK_MAX};
+		struct extent e = {.kind = (uint8_t)(k % 3),
+				   .length = k % 3 == EXTENT_INLINE ? 10 : CHUNK_MAX};
 
 		e.hash.b[3] = (uint8_t)k;
 		if (e.kind == EXTENT_CHUNK)
-			e.place = (struct place){.pack = k << 34, .offset = 16, .stored = PACK_MAX - 16, .codec = 1};
+			e.place = (struct place){.pack = k << 34,
+						 .offset = 16,
+						 .stored = PACK_MAX - 16,
+						 .codec = 1};
 		if (e.kind == EXTENT_INLINE)
 			e.data = (uint8_t *)strdup("0123456789");
 		assert_int_equal(extents_add(&i->extents, &e), 0);
@@ -340,7 +353,9 @@ static int read_back(const struct run *r, struct inode_rec *out, struct fault *f
 		int rc;
 
 		run_at(r, i, &item);
-		rc = item.value ? inode_rec_decode(item.key, item.key_len, item.value, item.value_len, out, f) : 0;
+		rc = item.value ? inode_rec_decode(item.key, item.key_len, item.value,
+						   item.value_len, out, f)
+				: 0;
 		if (rc < 0)
 			return rc;
 	}
@@ -392,7 +407,10 @@ static void a_symlink_reads_back(void **state)
 	scoped(inode_rec_fini) struct inode_rec back = {.id = 0};
 	scoped(run_unref) struct run *r = NULL;
 	char target[] = "../latest";
-	struct inode_rec i = {.id = 2, .home = 1, .attr = {.mode = S_IFLNK | 0777, .size = 9}, .symlink = target};
+	struct inode_rec i = {.id = 2,
+			      .home = 1,
+			      .attr = {.mode = S_IFLNK | 0777, .size = 9},
+			      .symlink = target};
 	struct fault f = FAULT_NONE;
 
 	assert_int_equal(inode_rec_put(b, &i, 0), 0);
@@ -435,11 +453,15 @@ static void a_missing_segment_is_noticed(void **state)
 	run_at(r, 0, &s0);
 	run_at(r, 1, &s1);
 	run_at(r, 2, &s2);
-	assert_int_equal(inode_rec_decode(s0.key, s0.key_len, s0.value, s0.value_len, &back, &f), 0);
-	assert_int_equal(inode_rec_decode(s2.key, s2.key_len, s2.value, s2.value_len, &back, &f), -EBADMSG);
+	assert_int_equal(inode_rec_decode(s0.key, s0.key_len, s0.value, s0.value_len, &back, &f),
+			 0);
+	assert_int_equal(inode_rec_decode(s2.key, s2.key_len, s2.value, s2.value_len, &back, &f),
+			 -EBADMSG);
 	assert_non_null(strstr(f.text, "inode 42 segment 2"));
-	assert_int_equal(inode_rec_decode(s0.key, s0.key_len, s0.value, s0.value_len, &first, &f), 0);
-	assert_int_equal(inode_rec_decode(s1.key, s1.key_len, s1.value, s1.value_len, &first, &f), 0);
+	assert_int_equal(inode_rec_decode(s0.key, s0.key_len, s0.value, s0.value_len, &first, &f),
+			 0);
+	assert_int_equal(inode_rec_decode(s1.key, s1.key_len, s1.value, s1.value_len, &first, &f),
+			 0);
 	assert_int_equal(inode_rec_check(&first, &f), -EBADMSG); /* the last one */
 	assert_non_null(strstr(f.text, "inode 42"));
 }
@@ -471,7 +493,8 @@ static void inodes_cut_short_or_flipped_never_overrun(void **state)
 		struct fault f = FAULT_NONE;
 
 		memcpy(exact, item.value, len);
-		assert_int_equal(inode_rec_decode(item.key, item.key_len, exact, len, &back, &f), -EBADMSG);
+		assert_int_equal(inode_rec_decode(item.key, item.key_len, exact, len, &back, &f),
+				 -EBADMSG);
 		assert_non_null(strstr(f.text, "inode 42"));
 	}
 	for (size_t at = 0; at < item.value_len; at++) {
@@ -480,7 +503,8 @@ static void inodes_cut_short_or_flipped_never_overrun(void **state)
 
 		memcpy(copy, item.value, item.value_len);
 		copy[at] ^= 0xff;
-		(void)inode_rec_decode(item.key, item.key_len, copy, item.value_len, &back, NULL); /* no overrun is all */
+		(void)inode_rec_decode(item.key, item.key_len, copy, item.value_len, &back,
+				       NULL); /* no overrun is all */
 	}
 }
 

@@ -59,7 +59,8 @@ static int each_compared(void *arg, const struct run_item *item)
 	return 0;
 }
 
-static void assert_walk(struct bucket *b, struct state *s, const struct model *m, const uint8_t *prefix, size_t len)
+static void assert_walk(struct bucket *b, struct state *s, const struct model *m,
+			const uint8_t *prefix, size_t len)
 {
 	struct compare c = {.m = m, .prefix = prefix, .prefix_len = len};
 	struct fault f = FAULT_NONE;
@@ -71,7 +72,8 @@ static void assert_walk(struct bucket *b, struct state *s, const struct model *m
 	assert_int_equal(c.i, m->n);
 }
 
-static void assert_find(struct bucket *b, struct state *s, const struct model *m, const struct model_item *x)
+static void assert_find(struct bucket *b, struct state *s, const struct model *m,
+			const struct model_item *x)
 {
 	scoped(buf_fini) struct buf value = BUF_EMPTY;
 	struct fault f = FAULT_NONE;
@@ -111,10 +113,10 @@ static void assert_state(struct bucket *b, struct state *s, const struct model *
 struct history {
 	struct bucket *b;
 	uint64_t seed;
-	uint64_t newest;              /* number of the newest record */
+	uint64_t newest;                   /* number of the newest record */
 	struct state *states[RECORDS + 1]; /* as state_next() made them; [0] is empty */
 	struct model maps[RECORDS + 1];
-	uint64_t tip;                 /* the record that the next commit extends */
+	uint64_t tip; /* the record that the next commit extends */
 	uint64_t fence;
 	/* a base that was built and that the next records may name */
 	uint64_t base_upto;
@@ -129,7 +131,9 @@ static struct run *run_of(const struct model *m)
 	for (size_t i = 0; i < m->n; i++) {
 		const struct model_item *x = &m->v[i];
 
-		assert_int_equal(run_builder_add(b, x->key, x->key_len, x->removal ? NULL : x->value, x->value_len), 0);
+		assert_int_equal(run_builder_add(b, x->key, x->key_len,
+						 x->removal ? NULL : x->value, x->value_len),
+				 0);
 	}
 	assert_int_equal(run_builder_finish(b, &r), 0);
 	return r;
@@ -235,7 +239,9 @@ static void build_base(struct history *h)
 
 	if (h->tip == 0)
 		return;
-	assert_int_equal(state_pack_base(h->states[h->tip], &h->b->source, &h->b->sink, &h->base, &f), 0);
+	assert_int_equal(state_pack_base(h->states[h->tip], &h->b->source, &h->b->sink, &h->base,
+					 &f),
+			 0);
 	h->base_upto = h->tip;
 }
 
@@ -294,7 +300,7 @@ static void every_record_of_random_histories_loads_as_a_naive_map(void **state)
 
 /* ---- a base of many blocks ---- */
 
-#define DIRS 4
+#define DIRS  4
 #define FILES 6000
 _Static_assert(FILES * 60 > BLOCK_AIM, "the names of a directory span blocks");
 
@@ -307,13 +313,19 @@ static void add_name(struct run_builder *b, uint64_t dir, unsigned i)
 	int len = snprintf(name, sizeof(name), "shard-%08u-%u.distcp", i, i * 2654435761u);
 
 	assert_int_equal(name_rec_encode(&n, &v), 0);
-	assert_int_equal(run_builder_add(b, key, key_of_name(dir, name, (size_t)len, key), v.data, v.len), 0);
+	assert_int_equal(run_builder_add(b, key, key_of_name(dir, name, (size_t)len, key), v.data,
+					 v.len),
+			 0);
 }
 
 static void add_inode(struct run_builder *b, uint64_t dir, unsigned i)
 {
-	struct inode_rec rec = {.id = dir << 20 | i, .home = dir, .attr = {.mode = S_IFREG | 0644, .nlink = 1, .size = 1000}};
-	struct extent e = {.kind = EXTENT_CHUNK, .length = 1000, .place = {.pack = i, .offset = 16, .stored = 1000}};
+	struct inode_rec rec = {.id = dir << 20 | i,
+				.home = dir,
+				.attr = {.mode = S_IFREG | 0644, .nlink = 1, .size = 1000}};
+	struct extent e = {.kind = EXTENT_CHUNK,
+			   .length = 1000,
+			   .place = {.pack = i, .offset = 16, .stored = 1000}};
 
 	fill_random(e.hash.b, 16, i);
 	assert_int_equal(extents_add(&rec.extents, &e), 0);
@@ -326,8 +338,13 @@ static void make_big_base(struct bucket *b, struct state **out)
 {
 	scoped(run_builder_free) struct run_builder *builder = run_builder_new();
 	scoped(run_unref) struct run *run = NULL;
-	struct record_head head = {.store = b->format.id, .number = 2, .kind = RECORD_COMMIT, .slots = 1, .fence = 1,
-				   .from = 1, .base_upto = 1};
+	struct record_head head = {.store = b->format.id,
+				   .number = 2,
+				   .kind = RECORD_COMMIT,
+				   .slots = 1,
+				   .fence = 1,
+				   .from = 1,
+				   .base_upto = 1};
 	struct fault f = FAULT_NONE;
 
 	for (uint64_t dir = 2; dir < 2 + DIRS; dir++) {
@@ -413,7 +430,8 @@ static void what_is_nowhere_is_told_so(void **state)
 	assert_int_equal(state_names(s, &b.source, UINT64_MAX, count_name, &n, &f), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(state_empty(&b.format, &empty), 0);
-	assert_int_equal(state_find(empty, NULL, key, key_of_name(1, "a", 1, key), NULL, &f), -ENOENT);
+	assert_int_equal(state_find(empty, NULL, key, key_of_name(1, "a", 1, key), NULL, &f),
+			 -ENOENT);
 	assert_int_equal(state_head(empty)->number, 0);
 	bucket_close(&b);
 }
@@ -501,8 +519,8 @@ struct hammer {
 	int rc;
 };
 
-static int get_from_memory(struct block_source *src, uint64_t pack, uint64_t off, size_t len, uint8_t *dest,
-			   struct fault *f)
+static int get_from_memory(struct block_source *src, uint64_t pack, uint64_t off, size_t len,
+			   uint8_t *dest, struct fault *f)
 {
 	const struct hammer *h = src->arg;
 
@@ -542,7 +560,9 @@ static void threads_share_a_base(void **state)
 	pack_key(b.last_pack, key);
 	assert_int_equal(objects_get(b.objects, key, 0, &raw, &f), 0);
 	for (int i = 0; i < 3; i++) {
-		h[i] = (struct hammer){.s = s, .source = {.get = get_from_memory, .arg = &h[i]}, .pack = raw.data};
+		h[i] = (struct hammer){.s = s,
+				       .source = {.get = get_from_memory, .arg = &h[i]},
+				       .pack = raw.data};
 		assert_int_equal(pthread_create(&threads[i], NULL, hammer, &h[i]), 0);
 	}
 	for (int i = 0; i < 3; i++) {
@@ -556,7 +576,11 @@ static void threads_share_a_base(void **state)
 
 static struct record_head plain_head(struct bucket *b, uint64_t number, uint64_t from)
 {
-	return (struct record_head){.store = b->format.id, .number = number, .kind = RECORD_COMMIT, .slots = 1, .from = from};
+	return (struct record_head){.store = b->format.id,
+				    .number = number,
+				    .kind = RECORD_COMMIT,
+				    .slots = 1,
+				    .from = from};
 }
 
 static int load_at(struct bucket *b, uint64_t number, struct fault *f)
@@ -781,9 +805,12 @@ static void a_packed_body_larger_than_a_pack_reads_back(void **state)
 	uint8_t key[RUN_KEY_MAX];
 
 	bucket_open(&b);
-	fill_random(value, RUN_VALUE_MAX, 3); /* items of the greatest length, which do not shrink */
+	fill_random(value, RUN_VALUE_MAX,
+		    3); /* items of the greatest length, which do not shrink */
 	for (uint64_t i = 1; i <= 5; i++)
-		assert_int_equal(run_builder_add(builder, key, key_of_inode(1, i, 0, key), value, RUN_VALUE_MAX), 0);
+		assert_int_equal(run_builder_add(builder, key, key_of_inode(1, i, 0, key), value,
+						 RUN_VALUE_MAX),
+				 0);
 	add_name(builder, 1, 1);
 	assert_int_equal(run_builder_finish(builder, &run), 0);
 	assert_int_equal(run_pack(&b.format, &b.sink, run, &ref, &f), 0);
@@ -795,7 +822,9 @@ static void a_packed_body_larger_than_a_pack_reads_back(void **state)
 	assert_int_equal(state_cumulative(s, &back), 0);
 	assert_int_equal(run_count(back), 6);
 	assert_int_equal(run_bytes(back), run_bytes(run));
-	assert_int_equal(run_builder_add(builder, key, key_of_inode(1, 9, 0, key), value, RUN_VALUE_MAX + 1), -E2BIG);
+	assert_int_equal(run_builder_add(builder, key, key_of_inode(1, 9, 0, key), value,
+					 RUN_VALUE_MAX + 1),
+			 -E2BIG);
 	bucket_close(&b);
 }
 
