@@ -89,6 +89,14 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void run_here(struct workers *ws)
+{
+	struct loop_work *w = pick_up(ws);
+
+	if (w)
+		run_one(ws, w);
+}
+
 /* Signals are for the program's own threads to see. */
 static void start_thread(struct workers *ws)
 {
@@ -145,7 +153,7 @@ void workers_hand(struct workers *ws, struct loop_work *w)
 	if (short_of_hands && ws->n < MOST_THREADS)
 		start_thread(ws);
 	if (ws->n == 0) /* no thread to be had: slow is better than never */
-		run_one(ws, pick_up(ws));
+		run_here(ws);
 }
 
 struct loop_work *workers_take(struct workers *ws)
