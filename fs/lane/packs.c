@@ -179,14 +179,17 @@ static void lost(struct pack *k)
 	struct fault why = k->req.fault;
 
 	health_sent(&all->health, 0);
-	if (k->req.rc == -EEXIST) /* a name is used once: somebody else writes with our fence number */
-		(void)fault_set(&why, -EEXIST, FAULT_FINAL, "pack %s: the name is taken, by bytes that are not ours",
-				k->key);
-	else
-		(void)fault_in(&why, "pack %s", k->key); /* the code stays */
-	if (k->req.rc != -ECANCELED)
+	(void)fault_in(&why, "pack %s", k->key); /* the code stays */
+	if (why.code != -ECANCELED)
 		health_fails(&all->health, &why);
 	pack_ended(k, &why);
+}
+
+/* A name is used once: somebody else writes with our fence number. */
+static void taken_by_others(struct pack *k, const char *how_known)
+{
+	(void)fault_set(&k->req.fault, -EEXIST, FAULT_FINAL, "the name is taken: %s", how_known); /* lost() tells */
+	lost(k);
 }
 
 /* The end of a pack holds the hashes of all its chunks: equal ends, equal packs. */
@@ -195,13 +198,13 @@ static void tail_read(struct object_req *r)
 	struct pack *k = r->arg;
 	bool ours = r->rc == 0 && r->got == r->len && memcmp(r->body.data, k->b.data + r->off, r->len) == 0;
 
-	if (r->rc == 0)
-		r->rc = -EEXIST;
-	buf_fini(&r->body);
+	object_req_fini(r);
 	if (ours)
 		stored(k);
-	else
+	else if (r->rc == -ECANCELED)
 		lost(k);
+	else
+		taken_by_others(k, r->rc == 0 ? "other bytes lie there" : r->fault.text);
 }
 
 /* The reply to an earlier try may have been lost on the way: then the object there is ours. */
@@ -228,6 +231,8 @@ static void put_done(struct object_req *r)
 		stored(k);
 	else if (r->rc == -EEXIST && r->priv.tries > 1)
 		read_tail(k);
+	else if (r->rc == -EEXIST)
+		taken_by_others(k, r->fault.text);
 	else
 		lost(k);
 }
