@@ -75,6 +75,12 @@ static uint64_t renewed_until(const struct judge *j, const struct vouch_set *s, 
 	return earlier(s->last_ns + wait_ns, s->first_ns + j->p->patience_most_ns);
 }
 
+/* With its sibling deleted a set with too few shards may be all that there is to resume from. */
+static uint64_t shards_wait(const struct judge *j, const struct vouch_set *sibling)
+{
+	return vouch_is_gone(sibling) ? j->p->patience_ns : j->p->shard_wait_ns;
+}
+
 static void judge_against(struct judge *j, const struct vouch_set *s,
 			  const struct vouch_set *sibling)
 {
@@ -92,7 +98,7 @@ static void judge_against(struct judge *j, const struct vouch_set *s,
 		object(j, 2, renewed_until(j, s, j->p->patience_ns),
 		       "%s lacks %.60s%s that %s has", mine, lack.name->e.name, more, theirs);
 	else if (lack.shard)
-		object(j, 2, renewed_until(j, s, j->p->shard_wait_ns),
+		object(j, 2, renewed_until(j, s, shards_wait(j, sibling)),
 		       "%s has %zu of the %zu like %.60s that %s has", mine, lack.shards_have,
 		       lack.shards_want, lack.shard->e.name, theirs);
 }

@@ -8,7 +8,8 @@
  *      their first number (ckpt-5.index, ckpt-5.data).  Names are compared with digits folded.
  *      a) It is new, and a sibling of the good moment has a member name that it lacks: until
  *         `patience` after its last new member, at most 1 h after its first.
- *      b) It is new and has every name, but fewer of one (shards): as a), but `shard_wait`.
+ *      b) It is new and has every name, but fewer of one (shards): as a), but `shard_wait`
+ *         (2 min), unless its sibling has been deleted.
  *      c) Its like was never seen, and one of its new files appeared or was sealed within
  *         `settle`: until `patience` after the first of them.
  *   3  More than twice as many sealed bytes are gone as were gained, logs apart: until
@@ -18,8 +19,9 @@
  *   - Siblings are those of the good moment, deleted since or not: only they were vouched for,
  *     and a loop that deletes before it saves still has one.  With none there, one that is new
  *     as well but was complete before this set began serves.
- *   - The newest sibling counts; of the newest two the one with more names.  An unfinished set
+ *   - The newest sibling counts; of the newest two the fuller one.  An unfinished set
  *     that a crash left behind would otherwise excuse the next one from being whole.
+ *     So does the fullest that was deleted since, if none as full is left.
  *   - A set that had files in the good moment is not measured against siblings again: it was
  *     vouched for as it was.  Else a new run-2/ would wait for the final.pt of run-1/ anew with
  *     each of its files.
@@ -45,6 +47,8 @@
  *   last.pt in place, metrics.json   rewritten, no gain of a name: at once
  *   keep-last-1 of single files      at once; deleted before the save: 3 until it is saved
  *   TensorBoard, CSV, wandb          logs: never in the way
+ *   rotation some time after         3 until the next save or 10 min: the good moment has the
+ *     its save                       new set already and only keeps the old one longer
  *   set left half by a crash         holds for `patience`, then is taken as it is
  *   not protected                    a set rewritten under unchanged names in its directory
  *
@@ -73,10 +77,11 @@ struct vouch_entry {
 	enum vouch_change change;
 	bool is_dir;
 	bool is_log;
-	uint64_t size;      /* bytes at N, or at the good moment if LOST; 0 for symlinks, directories
-			     * and for a further name of an inode counted elsewhere */
+	uint64_t size;      /* bytes at N, of a LOST one at the good moment; 0 for symlinks,
+			     * directories and a further name of an inode counted elsewhere */
 	uint64_t old_size;  /* REWRITTEN: bytes at the good moment */
-	uint64_t gained_ns; /* GAINED: the name appeared or got its first seal, the later of them */
+	uint64_t gained_ns; /* GAINED: the name appeared or got its first seal, the later of them;
+			     * what was there when the mount came back: that time */
 	uint64_t sealed_ns; /* GAINED: its last seal; 0: as gained_ns */
 	uint64_t lost_ns;   /* LOST, REWRITTEN: when the old content went */
 	int64_t mtime_ns;   /* says which of two sets is newer; 0: the higher number is */
@@ -114,7 +119,7 @@ struct vouch_reason {
  *     entry since the good moment, with *all* its entries, kept ones too.  A directory that was
  *     removed and made anew under its name is two: LOST and GAINED.  One that was renamed is
  *     the same: its subtree is LOST there and GAINED here (sizes cancel out);
- *   - for each of them that is new or has new entries, the listings of up to two more: offer
+ *   - for each of them that is new or has new entries, the listings of a few more: offer
  *     the names of all directories in its parent that were there at the good moment to
  *     struct vouch_pick, and add what it picked.  (Changed ones are in the input anyhow.)
  * With no good moment at all everything is GAINED but the root, which is KEPT.
@@ -135,8 +140,8 @@ bool vouch_has_dir(const struct vouch_input *in, const char *path);
 void vouch_input_fini(struct vouch_input *in); /* leaves VOUCH_INPUT_EMPTY */
 SCOPE_VAL(struct vouch_input, vouch_input_fini)
 
-/* The newest directories that a directory may be compared with. */
-#define VOUCH_SIBLINGS 2
+/* The newest directories like one: the two that count, and room for empty ones among them. */
+#define VOUCH_PICKS 4
 #define VOUCH_NAME_MAX 255
 
 struct vouch_pick {
@@ -145,7 +150,7 @@ struct vouch_pick {
 	struct {
 		char name[VOUCH_NAME_MAX + 1];
 		int64_t mtime_ns;
-	} best[VOUCH_SIBLINGS]; /* newest first */
+	} best[VOUCH_PICKS]; /* newest first */
 };
 
 void vouch_pick_offer(struct vouch_pick *k, const char *name, int64_t mtime_ns);

@@ -179,9 +179,9 @@ void vouch_pick_offer(struct vouch_pick *k, const char *name, int64_t mtime_ns)
 		return;
 	while (at < k->n && !vouch_newer(mtime_ns, name, k->best[at].mtime_ns, k->best[at].name))
 		at++;
-	if (at == VOUCH_SIBLINGS)
+	if (at == VOUCH_PICKS)
 		return;
-	if (k->n < VOUCH_SIBLINGS)
+	if (k->n < VOUCH_PICKS)
 		k->n++;
 	memmove(&k->best[at + 1], &k->best[at], (k->n - at - 1) * sizeof(k->best[0]));
 	memcpy(k->best[at].name, name, strlen(name) + 1);

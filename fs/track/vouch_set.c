@@ -145,8 +145,9 @@ static const struct vouch_kin *family_find(const struct vouch_family *f, const c
 }
 
 /* The newest two of several likes, and no set twice. */
+enum { NEWEST = 2 };
 struct newest {
-	const struct vouch_set *set[VOUCH_SIBLINGS];
+	const struct vouch_set *set[NEWEST];
 };
 
 static void newest_offer(struct newest *best, const struct vouch_set *s)
@@ -168,7 +169,7 @@ static void newest_with_like(const struct vouch_family *f, const struct vouch_se
 	size_t found = 0;
 
 	for (const struct vouch_kin *k = family_find(f, like);
-	     k < end && found < VOUCH_SIBLINGS && strcmp(k->like, like) == 0; k++) {
+	     k < end && found < NEWEST && strcmp(k->like, like) == 0; k++) {
 		if (k->set->in_good != in_good)
 			break;
 		if (k->set == s || k->set->n == 0)
@@ -201,16 +202,46 @@ static size_t distinct_names(const struct vouch_set *s)
 	return names;
 }
 
+static bool is_fuller(const struct vouch_set *a, const struct vouch_set *b)
+{
+	size_t a_names = distinct_names(a), b_names = distinct_names(b);
+
+	return a_names == b_names ? a->n > b->n : a_names > b_names;
+}
+
+/*
+ * The fullest directory like this one that was deleted since the good moment, if none as full is
+ * left: a loop that deletes before it saves and crashed twice has only halves beside it.
+ */
+static const struct vouch_set *last_of_its_fullness(const struct vouch_family *f,
+						    const struct vouch_set *s)
+{
+	const struct vouch_set *gone = NULL, *left = NULL;
+
+	for (const struct vouch_kin *k = family_find(f, s->dir->like);
+	     k < f->kin + f->n && strcmp(k->like, s->dir->like) == 0; k++) {
+		const struct vouch_set **fullest = vouch_is_gone(k->set) ? &gone : &left;
+
+		if (k->set != s && k->set->n > 0 && (!*fullest || is_fuller(k->set, *fullest)))
+			*fullest = k->set;
+	}
+	return gone && (!left || is_fuller(gone, left)) ? gone : NULL;
+}
+
 const struct vouch_set *vouch_sibling(const struct vouch_family *f, const struct vouch_set *s,
 				      bool among_new)
 {
 	struct newest best = {.set = {NULL}};
+	const struct vouch_set *deleted;
 
 	newest_siblings(f, s, true, &best);
 	if (!best.set[0] && among_new)
 		newest_siblings(f, s, false, &best);
-	if (best.set[1] && distinct_names(best.set[1]) > distinct_names(best.set[0]))
-		return best.set[1];
+	if (best.set[1] && is_fuller(best.set[1], best.set[0]))
+		best.set[0] = best.set[1];
+	if (!s->group && (deleted = last_of_its_fullness(f, s)) &&
+	    is_fuller(deleted, best.set[0]))
+		return deleted;
 	return best.set[0];
 }
 
@@ -235,6 +266,14 @@ static size_t count_at_n(const struct vouch_set *s, size_t *at, const char *fold
 		(*at)++;
 	}
 	return n;
+}
+
+bool vouch_is_gone(const struct vouch_set *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (vouch_is_at_n(s->items[i]))
+			return false;
+	return true;
 }
 
 struct vouch_lack vouch_lacks(const struct vouch_set *s, const struct vouch_set *sibling)

@@ -65,6 +65,9 @@ void vouch_family_sort(struct vouch_family *f);
 const struct vouch_set *vouch_sibling(const struct vouch_family *f, const struct vouch_set *s,
 				      bool among_new);
 
+/* Nothing of it is left at N. */
+bool vouch_is_gone(const struct vouch_set *s);
+
 /* What s lacks of its sibling. */
 struct vouch_lack {
 	const struct vouch_item *name;  /* a member whose like s has not at all; NULL: none */

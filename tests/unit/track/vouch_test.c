@@ -185,6 +185,9 @@ static const struct vouch_case cases[] = {
 	 {"=.: =step-1/ +step-2/@50",
 	  "=step-1: =__0_0.distcp =__1_0.distcp =__2_0.distcp", "+step-2@50: +__0_0.distcp@60"},
 	 NOT_YET(100, 2, 180, "step-2/ has 1 of the 3 like __0_0.distcp that step-1/ has")},
+	{"shards: ... with the only whole set deleted, patience",
+	 {"=.: -step-1/@40 +step-2/@50", "-step-1@40: -__0_0.distcp@40 -__1_0.distcp@40",
+	  "+step-2@50: +__0_0.distcp@60"}, NOT_YET(180, 2, 660, "1 of the 2 like __0_0.distcp")},
 	{"shards: fewer for good, after shard_wait",
 	 {"=.: =step-1/ +step-2/@50",
 	  "=step-1: =__0_0.distcp =__1_0.distcp =__2_0.distcp", "+step-2@50: +__0_0.distcp@60"},
@@ -192,6 +195,14 @@ static const struct vouch_case cases[] = {
 	{"an unfinished set is newest, the one before it counts",
 	 {"=.: =step-1/ =step-2/ +step-3/@50", "=step-1: =a.pt =b.pt", "=step-2: =a.pt",
 	  "+step-3@50: +a.pt@60"}, NOT_YET(100, 2, 660, "step-3/ lacks b.pt that step-1/ has")},
+	{"... also where it only has fewer shards",
+	 {"=.: =step-1/ =step-2/ +step-3/@50", "=step-1: =a-0.pt =a-1.pt", "=step-2: =a-0.pt",
+	  "+step-3@50: +a-0.pt@60"},
+	 NOT_YET(100, 2, 180, "1 of the 2 like a-0.pt that step-1/ has")},
+	{"two unfinished sets are newest, and the last whole one was deleted",
+	 {"=.: -step-1/@40 =step-2/ =step-3/ +step-4/@50", "-step-1@40: -a.pt@40 -b.pt@40",
+	  "=step-2: =a.pt", "=step-3: =a.pt", "+step-4@50: +a.pt@60"},
+	 NOT_YET(100, 2, 660, "step-4/ lacks b.pt that step-1/ has")},
 	{"a shape given up two sets ago is forgotten",
 	 {"=.: =step-1/ =step-2/ =step-3/ +step-4/@50", "=step-1: =a.pt =b.pt", "=step-2: =a.pt",
 	  "=step-3: =a.pt", "+step-4@50: +a.pt@60"}, GOOD(100)},
@@ -289,7 +300,8 @@ static const struct vouch_case cases[] = {
 	 {"=.: -step-1/@90", "-step-1@90: -a.pt@90:700 -b.pt@91:800"},
 	 NOT_YET(100, 3, 691,
 		 "1500 bytes were deleted and only 0 gained since the good moment (step-1/b.pt)")},
-	{"a renamed directory loses nothing", {"=.: -tmp-1/@50 +step-1/@50", "-tmp-1@50: -a.pt@50:700",
+	{"a renamed directory loses nothing",
+	 {"=.: -tmp-1/@50 +step-1/@50", "-tmp-1@50: -a.pt@50:700",
 	 "+step-1@50: +a.pt@50:700"}, GOOD(100)},
 };
 
@@ -378,7 +390,7 @@ static void a_name_folds_by_its_numbers(void **state)
 	}
 }
 
-static void the_newest_two_of_a_kind_are_picked(void **state)
+static void the_newest_of_a_kind_are_picked(void **state)
 {
 	struct vouch_pick k = {.name = "step-1200"};
 
@@ -388,9 +400,13 @@ static void the_newest_two_of_a_kind_are_picked(void **state)
 	assert_int_equal(k.n, 1);
 	vouch_pick_offer(&k, "step-1100", 300);
 	vouch_pick_offer(&k, "step-1000", 200);
-	assert_int_equal(k.n, 2);
+	vouch_pick_offer(&k, "step-800", 50);
+	vouch_pick_offer(&k, "step-850", 60);
+	assert_int_equal(k.n, VOUCH_PICKS);
 	assert_string_equal(k.best[0].name, "step-1100");
 	assert_string_equal(k.best[1].name, "step-1000");
+	assert_string_equal(k.best[2].name, "step-900");
+	assert_string_equal(k.best[3].name, "step-850");
 }
 
 static void without_times_the_higher_number_is_newer(void **state)
@@ -435,7 +451,7 @@ int main(void)
 		cmocka_unit_test(objections_follow_their_table),
 		cmocka_unit_test(asking_again_when_told_finds_no_objection),
 		cmocka_unit_test(a_name_folds_by_its_numbers),
-		cmocka_unit_test(the_newest_two_of_a_kind_are_picked),
+		cmocka_unit_test(the_newest_of_a_kind_are_picked),
 		cmocka_unit_test(without_times_the_higher_number_is_newer),
 		cmocka_unit_test(an_input_that_ran_out_of_memory_is_not_vouched_for),
 		cmocka_unit_test(a_directory_is_found_by_its_path),
