@@ -67,9 +67,10 @@ static void check_good_moment(struct machine *m)
 /* HF Trainer 5: the first part of a set, and the second. */
 #define HF_MODEL(from, dir) \
 	{from, MKDIR, dir}, {from, SAVE, AT(dir, "config.json")}, \
-	{from + 1, OPEN, AT(dir, ".tmpAb3x")}, {from + 1, WRITE, AT(dir, ".tmpAb3x"), NULL, 4000}, \
+	{from + 1, OPEN, AT(dir, ".tmpAb3x")}, \
+	{from + 1, WRITE, AT(dir, ".tmpAb3x"), NULL, 4000}, \
 	{from + 1, RENAME, AT(dir, ".tmpAb3x"), AT(dir, "model.safetensors")}, \
-	{from + 1, CLOSE, AT(dir, "model.safetensors")},
+	{from + 1, CLOSE, AT(dir, "model.safetensors")}, \
 	{from + 1, SAVE, AT(dir, "training_args.bin")}
 #define HF_REST(from, dir) \
 	{from, SAVE, AT(dir, "optimizer.pt"), NULL, 8000}, \
