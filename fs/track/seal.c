@@ -50,6 +50,11 @@ static bool matches_one_of(const char *patterns, const char *name)
 	return false;
 }
 
+bool is_log_name(const char *name, const struct track_policy *p)
+{
+	return matches_one_of(p->logs, name);
+}
+
 bool is_log(const struct log_facts *l, const struct track_policy *p, uint64_t now_ns)
 {
 	if (!l->only_grown_since_seal)
@@ -57,7 +62,7 @@ bool is_log(const struct log_facts *l, const struct track_policy *p, uint64_t no
 	if (l->all_writers_append_since_ns &&
 	    passed(l->all_writers_append_since_ns, p->log_append_ns, now_ns))
 		return true;
-	return matches_one_of(p->logs, l->name);
+	return is_log_name(l->name, p);
 }
 
 /* Nobody will finish it: let go once the work has gone on elsewhere, or after `patience`. */

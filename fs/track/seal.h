@@ -51,6 +51,9 @@ struct log_facts {
 /* Is the content as it is now one that its writer had finished with? */
 bool sealed(const struct seal_facts *s, const struct track_policy *p, uint64_t now_ns);
 
+/* Does a name match one of policy's patterns for logs? */
+bool is_log_name(const char *name, const struct track_policy *p);
+
 /* May the file be committed at its present length although it is not sealed? */
 bool is_log(const struct log_facts *l, const struct track_policy *p, uint64_t now_ns);
 

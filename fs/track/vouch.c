@@ -84,7 +84,7 @@ static uint64_t shards_wait(const struct judge *j, const struct vouch_set *sibli
 static void judge_against(struct judge *j, const struct vouch_set *s,
 			  const struct vouch_set *sibling)
 {
-	struct vouch_lack lack = vouch_lacks(s, sibling);
+	struct vouch_lack lack = vouch_lacks(s, sibling, j->p);
 	char mine[120], theirs[120], more[32] = "";
 
 	set_label(s, mine, sizeof(mine));

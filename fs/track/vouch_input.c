@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filling the input of vouch(): names folded, directories and entries added, siblings picked. */
+#include "fs/track/vouch_set.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "fs/track/vouch_set.h"
 
 static bool is_digit(char c)
 {

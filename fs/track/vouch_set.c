@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/track/seal.h"
+
 /* What a save leaves behind for moments only: nobody waits for the like of it in the next set. */
 static bool is_temporary(const char *name)
 {
@@ -276,7 +278,8 @@ bool vouch_is_gone(const struct vouch_set *s)
 	return true;
 }
 
-struct vouch_lack vouch_lacks(const struct vouch_set *s, const struct vouch_set *sibling)
+struct vouch_lack vouch_lacks(const struct vouch_set *s, const struct vouch_set *sibling,
+			      const struct track_policy *p)
 {
 	struct vouch_lack lack = {.name = NULL};
 	size_t mine = 0, want;
@@ -286,7 +289,8 @@ struct vouch_lack vouch_lacks(const struct vouch_set *s, const struct vouch_set 
 		size_t have = count_at_n(s, &mine, member->fold);
 
 		want = run_length(sibling, i);
-		if (have >= want || is_temporary(member->e.name))
+		if (have >= want || is_temporary(member->e.name) ||
+		    is_log_name(member->e.name, p))
 			continue;
 		if (have == 0) {
 			lack.name = lack.name ? lack.name : member;

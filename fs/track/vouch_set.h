@@ -76,7 +76,9 @@ struct vouch_lack {
 	size_t shards_have, shards_want;
 };
 
-struct vouch_lack vouch_lacks(const struct vouch_set *s, const struct vouch_set *sibling);
+/* Nobody waits for the like of a temporary file or, by its name, of a log. */
+struct vouch_lack vouch_lacks(const struct vouch_set *s, const struct vouch_set *sibling,
+			      const struct track_policy *p);
 
 /* Two entries of a set with the same like: is the number the same? */
 bool vouch_same_number(const struct vouch_item *a, const struct vouch_item *b);

@@ -222,7 +222,7 @@ static const struct vouch_case cases[] = {
 	 {"=.: =run-1/ =run-2/", "=run-1: =config.yaml =final.pt", "=run-2: =config.yaml +best.pt@60"},
 	 GOOD(100)},
 	{"the sibling's logs and temporary files are not asked for",
-	 {"=.: =step-1/ +step-2/@50", "=step-1: =a.pt =*eval.log =.tmpx7 =a.pt.partial =b.tmp1",
+	 {"=.: =step-1/ +step-2/@50", "=step-1: =a.pt =*eval.log =old.jsonl =.tmpx7 =a.pt.partial =b.tmp1",
 	  "+step-2@50: +a.pt@99"}, GOOD(100)},
 	{"shards inside a new directory are no sets of their own (HF, 2 shards, 4 ranks)",
 	 {"=.: =checkpoint-1/ +checkpoint-2/@50",
