@@ -35,6 +35,7 @@ struct mount_opts {
 	unsigned slot, slots, attempt;
 	unsigned lanes;
 	bool compress;
+	char *logs; /* patterns given, which policy.logs points at */
 	struct track_policy policy;
 };
 

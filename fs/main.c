@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * holdfast mount: options, the way into the background, signals, and the order of starting and
+ * ending.  SIGTERM and SIGINT: flush, unmount, exit, in at most 90 s.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "fs/commit.h"
+#include "fs/ctl.h"
+#include "fs/opts.h"
+#include "fs/session.h"
+#include "fs/start.h"
+#include "tools/tools.h"
+
+#define TERM_FLUSH_NS (80 * NS_PER_S)   /* of the 90 s that SIGTERM has */
+#define UNMOUNTED_NS (24 * 3600 * NS_PER_S) /* umount(8) behind our back: the data is worth a day */
+
+struct program {
+	struct mount mount;
+	struct session *session;
+	struct ctl *ctl;
+	int report; /* where the parent waits for the first word; -1 in the foreground */
+	pthread_t signals;
+	_Atomic bool terminated;
+};
+
+/* ---- command line ---- */
+
+static int usage(FILE *out)
+{
+	(void)fprintf(out, "usage: holdfast mount URI DIR [-f] [-o OPTION,...]\n\n"
+			   "  -f  stay in the foreground, log to stderr\n");
+	opts_help(out);
+	return VERB_USAGE;
+}
+
+static int complain(const struct fault *f)
+{
+	(void)fprintf(stderr, "holdfast mount: %s\n", f->text);
+	return VERB_USAGE;
+}
+
+static int parse(int argc, char **argv, struct mount_opts *o)
+{
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {"foreground", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
+	struct fault f = FAULT_NONE;
+	int c;
+
+	opts_default(o);
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "fdo:h", longs, NULL)) != -1) {
+		if (c == 'f')
+			o->foreground = true;
+		else if (c == 'd')
+			o->foreground = o->debug = true;
+		else if (c == 'o' && opts_parse(o, optarg, &f) < 0)
+			return complain(&f);
+		else if (c == 'h')
+			exit(usage(stdout) & 0);
+		else if (c == '?')
+			return usage(stderr);
+	}
+	if (argc - optind != 2)
+		return usage(stderr);
+	o->uri = argv[optind];
+	o->dir = argv[optind + 1];
+	return opts_check(o, &f) < 0 ? complain(&f) : 0;
+}
+
+/* ---- the way into the background ---- */
+
+/* The child tells the parent one line: empty if it serves, else what went wrong. */
+static void report(struct program *p, const struct fault *f)
+{
+	if (p->report < 0) {
+		if (f->code)
+			log_error("%s", f->text);
+		return;
+	}
+	(void)!write(p->report, f->text, f->code ? strlen(f->text) : 0);
+	fd_close(take_fd(&p->report));
+}
+
+static int wait_for_child(int fd)
+{
+	char text[sizeof(((struct fault *)0)->text) + 16] = "";
+	size_t n = 0;
+	ssize_t got;
+
+	while ((got = read(fd, text + n, sizeof(text) - 1 - n)) > 0)
+		n += (size_t)got;
+	if (n == 1 && text[0] == '\n')
+		return VERB_DONE;
+	(void)fprintf(stderr, "holdfast mount: %s\n", n ? text : "ended without a word");
+	return VERB_FAILED;
+}
+
+/* Before any thread is made.  Returns in the child; the parent exits when the mount serves. */
+static int into_background(struct program *p)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+		(void)fprintf(stderr, "holdfast mount: %s\n", strerror(errno));
+		return VERB_FAILED;
+	}
+	if (pid > 0) {
+		fd_close(ends[1]);
+		_exit(wait_for_child(ends[0]));
+	}
+	fd_close(ends[0]);
+	p->report = ends[1];
+	(void)setsid();
+	return 0;
+}
+
+/* Nobody reads our stderr any more; keep nothing of the caller's open. */
+static void let_go_of_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)!chdir("/");
+	if (null < 0)
+		return;
+	(void)dup2(null, STDIN_FILENO);
+	(void)dup2(null, STDOUT_FILENO);
+	if (!getenv("HOLDFAST_LOG"))
+		(void)dup2(null, STDERR_FILENO);
+	fd_close(null);
+}
+
+/* ---- signals ---- */
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* One thread waits for what ends us; all others have these blocked. */
+static void *signals_main(void *arg)
+{
+	struct program *p = arg;
+	sigset_t set;
+	int sig;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	while (sigwait(&set, &sig) == 0) {
+		struct fault f = FAULT_NONE;
+
+		if (p->terminated)
+			continue;
+		p->terminated = true;
+		log_info("signal %d: flush and unmount", sig);
+		/* While we serve still: a trainer that saves once more is not in our way. */
+		if (committer_sync(&p->mount, mount_now(&p->mount) + TERM_FLUSH_NS, &f) < 0)
+			log_error("%s: %s; the cache keeps what is unsent", p->mount.opts.uri, f.text);
+		session_stop(p->session);
+	}
+	return NULL;
+}
+
+static int watch_signals(struct program *p, struct fault *f)
+{
+	int rc = -pthread_create(&p->signals, NULL, signals_main, p);
+
+	if (rc < 0)
+		return fault_errno(f, rc, "signal thread");
+	(void)pthread_detach(p->signals);
+	return 0;
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+	(void)sigaction(SIGUSR1, &(struct sigaction){.sa_handler = nothing}, NULL);
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+}
+
+/* ---- a mount's life ---- */
+
+static int begin(struct program *p, struct fault *f)
+{
+	struct mount *m = &p->mount;
+	int rc = mount_start(m, f);
+
+	if (rc < 0)
+		return rc;
+	rc = ctl_open(m, &p->ctl, f);
+	if (rc == 0)
+		rc = session_new(m, &p->session, f);
+	if (rc == 0)
+		rc = ctl_run(p->ctl, f);
+	if (rc == 0)
+		rc = watch_signals(p, f);
+	if (rc == 0)
+		return 0;
+	ctl_close(p->ctl, rc, f);
+	session_free(p->session);
+	(void)mount_end(m, mount_now(m) + NS_PER_S, true, &(struct fault){.code = 0}); /* nothing was written */
+	mount_fini(m);
+	return rc;
+}
+
+static int end(struct program *p)
+{
+	struct mount *m = &p->mount;
+	struct fault f = FAULT_NONE;
+	uint64_t deadline = 0;
+	bool discard = false;
+	int rc;
+
+	if (!ctl_ending(p->ctl, &deadline, &discard))
+		deadline = mount_now(m) + (p->terminated ? 5 * NS_PER_S : UNMOUNTED_NS);
+	rc = mount_end(m, deadline, discard, &f);
+	if (rc < 0)
+		log_error("%s: %s; unsent data stays in %s", m->opts.uri, f.text, m->opts.cache);
+	session_free(take(&p->session));
+	ctl_close(p->ctl, rc, &f);
+	mount_fini(m);
+	return rc < 0 ? VERB_UNSENT : VERB_DONE;
+}
+
+static int run(struct program *p)
+{
+	struct fault f = FAULT_NONE;
+	int rc = begin(p, &f);
+
+	if (rc < 0) {
+		report(p, &f);
+		return VERB_FAILED;
+	}
+	log_info("%s on %s: %s", p->mount.opts.uri, p->mount.opts.dir, p->mount.story);
+	if (p->report >= 0) {
+		(void)!write(p->report, "\n", 1);
+		fd_close(take_fd(&p->report));
+		let_go_of_terminal();
+	}
+	if (session_serve(p->session, &f) < 0)
+		log_error("%s", f.text);
+	return end(p);
+}
+
+static int check_dir(struct mount_opts *o, char real[PATH_MAX])
+{
+	struct stat st;
+
+	if (!realpath(o->dir, real) || stat(real, &st) < 0) {
+		(void)fprintf(stderr, "holdfast mount: %s: %s\n", o->dir, strerror(errno));
+		return VERB_FAILED;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		(void)fprintf(stderr, "holdfast mount: %s is not a directory\n", o->dir);
+		return VERB_FAILED;
+	}
+	o->dir = real;
+	return 0;
+}
+
+int cmd_mount(int argc, char **argv)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	char real[PATH_MAX];
+	int rc = p ? parse(argc, argv, &p->mount.opts) : VERB_FAILED;
+
+	if (rc == 0)
+		rc = check_dir(&p->mount.opts, real);
+	if (rc == 0) {
+		p->report = -1;
+		log_setup("holdfast mount", p->mount.opts.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
+			  !p->mount.opts.foreground && !getenv("HOLDFAST_LOG"));
+		block_signals();
+		if (!p->mount.opts.foreground)
+			rc = into_background(p);
+	}
+	if (rc == 0)
+		rc = run(p);
+	if (p)
+		opts_fini(&p->mount.opts);
+	free(p);
+	return rc;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See opts.h. */
+#include "fs/opts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_string(char **to, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+static int number(const char *value, uint64_t most, uint64_t *out)
+{
+	char *end;
+	unsigned long long v;
+
+	if (value[0] < '0' || value[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(value, &end, 10);
+	if (errno || *end || v > most)
+		return -EINVAL;
+	*out = v;
+	return 0;
+}
+
+/* Bytes: 10G, 512M, 64K, 1T or plain. */
+static int size(const char *value, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	unsigned long long v;
+	const char *unit;
+	unsigned shift = 0;
+
+	if (value[0] < '0' || value[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(value, &end, 10);
+	if (*end && (unit = strchr(units, *end & ~0x20))) {
+		shift = 10 * (unsigned)(unit - units + 1);
+		end++;
+		if (strcmp(end, "iB") == 0)
+			end += 2;
+	}
+	if (errno || *end || v > UINT64_MAX >> shift)
+		return -EINVAL;
+	*out = v << shift;
+	return 0;
+}
+
+/* Seconds, with or without a fraction or an s behind. */
+static int seconds(const char *value, uint64_t *out)
+{
+	char *end;
+	double v;
+
+	if (value[0] < '0' || value[0] > '9')
+		return -EINVAL;
+	v = strtod(value, &end);
+	if (*end == 's')
+		end++;
+	if (*end || v > 1e8)
+		return -EINVAL;
+	*out = (uint64_t)(v * 1e9);
+	return 0;
+}
+
+static int opt_cache(struct mount_opts *o, const char *v)
+{
+	return v[0] == '/' ? set_string(&o->cache, v) : -EINVAL;
+}
+static int opt_cache_size(struct mount_opts *o, const char *v)
+{
+	return size(v, &o->cache_size);
+}
+static int opt_fsync(struct mount_opts *o, const char *v)
+{
+	o->fsync_remote = strcmp(v, "remote") == 0;
+	return o->fsync_remote || strcmp(v, "local") == 0 ? 0 : -EINVAL;
+}
+static int opt_restore(struct mount_opts *o, const char *v)
+{
+	static const char *const words[] = {[RESTORE_GOOD] = "good", [RESTORE_NEWEST] = "newest", [RESTORE_EMPTY] = "empty"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(v, words[i]) == 0) {
+			o->restore = (enum restore_from)i;
+			return 0;
+		}
+	o->restore = RESTORE_NUMBER;
+	return number(v, UINT64_MAX, &o->restore_number);
+}
+static int opt_ro(struct mount_opts *o, const char *v)
+{
+	(void)v;
+	o->read_only = true;
+	return 0;
+}
+static int opt_rw(struct mount_opts *o, const char *v)
+{
+	(void)v;
+	o->read_only = false;
+	return 0;
+}
+static int opt_takeover(struct mount_opts *o, const char *v)
+{
+	(void)v;
+	o->takeover = true;
+	return 0;
+}
+static int opt_unfenced(struct mount_opts *o, const char *v)
+{
+	(void)v;
+	o->unfenced = true;
+	return 0;
+}
+static int opt_allow_other(struct mount_opts *o, const char *v)
+{
+	(void)v;
+	o->allow_other = true;
+	return 0;
+}
+static int opt_nocompress(struct mount_opts *o, const char *v)
+{
+	(void)v;
+	o->compress = false;
+	return 0;
+}
+static int opt_slot(struct mount_opts *o, const char *v)
+{
+	uint64_t n;
+	int rc = number(v, UINT16_MAX, &n);
+
+	if (rc == 0)
+		o->slot = (unsigned)n;
+	return rc;
+}
+static int opt_of(struct mount_opts *o, const char *v)
+{
+	uint64_t n;
+	int rc = number(v, UINT16_MAX, &n);
+
+	if (rc == 0)
+		o->slots = (unsigned)n;
+	return rc;
+}
+static int opt_attempt(struct mount_opts *o, const char *v)
+{
+	uint64_t n;
+	int rc = number(v, UINT32_MAX, &n);
+
+	if (rc == 0)
+		o->attempt = (unsigned)n;
+	return rc;
+}
+static int opt_lanes(struct mount_opts *o, const char *v)
+{
+	uint64_t n;
+	int rc = number(v, 64, &n);
+
+	if (rc == 0)
+		o->lanes = (unsigned)n;
+	return rc;
+}
+static int opt_quiet(struct mount_opts *o, const char *v)
+{
+	return seconds(v, &o->policy.quiet_ns);
+}
+static int opt_commit(struct mount_opts *o, const char *v)
+{
+	return seconds(v, &o->policy.commit_gap_ns);
+}
+static int opt_settle(struct mount_opts *o, const char *v)
+{
+	return seconds(v, &o->policy.settle_ns);
+}
+static int opt_patience(struct mount_opts *o, const char *v)
+{
+	return seconds(v, &o->policy.patience_ns);
+}
+static int opt_logs(struct mount_opts *o, const char *v)
+{
+	int rc = set_string(&o->logs, v);
+
+	o->policy.logs = o->logs ? o->logs : TRACK_LOGS_DEFAULT;
+	return rc;
+}
+
+static const struct opt {
+	const char *name;
+	const char *value; /* what stands behind "=", NULL: nothing does */
+	int (*set)(struct mount_opts *o, const char *value);
+	const char *help;
+} opts[] = {
+	{"cache", "DIR", opt_cache, "where contents lie until they are sent, and after"},
+	{"cache_size", "SIZE", opt_cache_size, "contents that the store has are dropped beyond it (10G)"},
+	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
+	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
+	{"ro", NULL, opt_ro, "look, change nothing"},
+	{"rw", NULL, opt_rw, "the default"},
+	{"takeover", NULL, opt_takeover, "replace a writer that did not release the store"},
+	{"unfenced", NULL, opt_unfenced, "on a store that ignores conditions: one writer, by hand"},
+	{"allow_other", NULL, opt_allow_other, "other users see the mount too"},
+	{"commit", "SECONDS", opt_commit, "least time between commits (5)"},
+	{"quiet", "SECONDS", opt_quiet, "no change for so long makes a quiet moment (1)"},
+	{"settle", "SECONDS", opt_settle, "a set of a new shape is whole after so long (10)"},
+	{"patience", "SECONDS", opt_patience, "then an objection to a moment is dropped (600)"},
+	{"logs", "PATTERNS", opt_logs, "names of files that only grow (" TRACK_LOGS_DEFAULT ")"},
+	{"lanes", "N", opt_lanes, "threads that move data (one a core, at most 4)"},
+	{"nocompress", NULL, opt_nocompress, "store chunks as they are"},
+	{"slot", "R", opt_slot, "this writer's number in a distributed job"},
+	{"of", "N", opt_of, "how many writers it has"},
+	{"attempt", "K", opt_attempt, "of the job"},
+};
+
+/* Words of mount(8) and of libfuse that mean nothing here or are always so. */
+static const char *const ignored[] = {"defaults", "nosuid", "nodev", "suid", "dev", "exec", "noexec", "atime", "noatime",
+				      "relatime", "async", "sync", "_netdev", "default_permissions", "nofail", "auto", "noauto"};
+
+static bool is_ignored(const char *word)
+{
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		if (strcmp(word, ignored[i]) == 0)
+			return true;
+	return strncmp(word, "x-", 2) == 0;
+}
+
+void opts_default(struct mount_opts *o)
+{
+	*o = (struct mount_opts){.slots = 1, .compress = true, .policy = TRACK_POLICY_DEFAULT};
+}
+
+static int parse_one(struct mount_opts *o, char *word, struct fault *f)
+{
+	char *value = strchr(word, '=');
+
+	if (value)
+		*value++ = '\0';
+	for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++) {
+		int rc;
+
+		if (strcmp(word, opts[i].name) != 0)
+			continue;
+		if (!value != !opts[i].value)
+			return fault_set(f, -EINVAL, FAULT_FINAL, "option %s%s%s", word,
+					 value ? " takes no value" : " wants a value: ", value ? "" : opts[i].value);
+		rc = opts[i].set(o, value ? value : "");
+		if (rc == -EINVAL)
+			return fault_set(f, rc, FAULT_FINAL, "option %s=%s: should be %s", word, value, opts[i].value);
+		return rc < 0 ? fault_errno(f, rc, "option %s", word) : 0;
+	}
+	if (is_ignored(word))
+		return 0;
+	return fault_set(f, -EINVAL, FAULT_FINAL, "option %s is not known; holdfast-mount(8) lists them", word);
+}
+
+int opts_parse(struct mount_opts *o, const char *text, struct fault *f)
+{
+	scoped(free) char *copy = strdup(text);
+	char *save = NULL;
+	int rc = 0;
+
+	if (!copy)
+		return fault_errno(f, -ENOMEM, "options");
+	for (char *word = strtok_r(copy, ",", &save); rc == 0 && word; word = strtok_r(NULL, ",", &save))
+		rc = parse_one(o, word, f);
+	return rc;
+}
+
+int opts_check(const struct mount_opts *o, struct fault *f)
+{
+	if (o->slots == 0 || o->slot >= o->slots)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "option slot=%u: there are of=%u slots, counted from 0", o->slot, o->slots);
+	if (o->slots > 1)
+		return fault_set(f, -EOPNOTSUPP, FAULT_FINAL, "option of=%u: several writers in one store do not work yet", o->slots);
+	if (o->read_only && o->takeover)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "options ro and takeover: a mount that changes nothing replaces nobody");
+	return 0;
+}
+
+void opts_help(FILE *out)
+{
+	for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++) {
+		char head[64];
+
+		(void)snprintf(head, sizeof(head), "%s%s%s", opts[i].name, opts[i].value ? "=" : "", opts[i].value ? opts[i].value : "");
+		(void)fprintf(out, "  -o %-28s %s\n", head, opts[i].help);
+	}
+}
+
+void opts_fini(struct mount_opts *o)
+{
+	free(o->cache);
+	free(o->logs);
+	o->cache = o->logs = NULL;
+}

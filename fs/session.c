@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See session.h. */
+#include "fs/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/log.h"
+#include "fs/fuse.h"
+#include "fs/ops.h"
+
+#define THREADS_MOST 64 /* cold reads and acknowledgements wait in one each */
+#define READ_AHEAD_KIB "8192"
+
+struct session {
+	struct mount *m;
+	struct fuse_session *fuse;
+	bool mounted;
+	pthread_t server;
+};
+
+#if HAVE_FUSE_CUSTOM_IO
+/*
+ * The reply to INIT passes through here once: libfuse 3.14 cannot ask for HANDLE_KILLPRIV_V2, without
+ * which the kernel sends a GETXATTR before each cached write.
+ */
+static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
+{
+	struct init_reply {
+		uint32_t major, minor, max_readahead, flags;
+	};
+
+	(void)userdata;
+	/* An INIT reply is the only one whose body is 64 bytes and begins with the protocol's version. */
+	if (count == 2 && iov[1].iov_len == 64) {
+		struct init_reply *r = iov[1].iov_base;
+
+		if (r->major == 7 && r->minor >= 31 && r->minor < 100)
+			r->flags |= INIT_HANDLE_KILLPRIV_V2;
+	}
+	return writev(fd, iov, count);
+}
+
+static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)userdata;
+	return read(fd, buf, len);
+}
+
+static const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
+#endif
+
+static int session_args(const struct mount *m, struct fuse_args *args)
+{
+	scoped(free) char *opts = NULL;
+
+	if (asprintf(&opts, "fsname=%s,subtype=holdfast,default_permissions%s%s", m->opts.uri,
+		     m->opts.allow_other ? ",allow_other" : "", m->read_only ? ",ro" : "") < 0) {
+		opts = NULL;
+		return -1;
+	}
+	for (char *c = opts; *c; c++) /* a comma in the URI would end the option */
+		if (*c == ',' && c < opts + 7 + strlen(m->opts.uri))
+			*c = '_';
+	return fuse_opt_add_arg(args, "holdfast") || fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, opts) ? -1 : 0;
+}
+
+int session_new(struct mount *m, struct session **out, struct fault *f)
+{
+	scoped(session_free) struct session *s = calloc(1, sizeof(*s));
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+
+	if (!s || session_args(m, &args) < 0) {
+		fuse_opt_free_args(&args);
+		return fault_errno(f, -ENOMEM, "session");
+	}
+	s->m = m;
+	s->fuse = fuse_session_new(&args, &ops, sizeof(ops), m);
+	fuse_opt_free_args(&args);
+	if (!s->fuse)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "%s: libfuse refuses the session", m->opts.dir);
+	if (fuse_session_mount(s->fuse, m->opts.dir) < 0)
+		return fault_set(f, -EPERM, FAULT_FINAL, "%s: mount failed (see above); is /dev/fuse there, and may we mount?",
+				 m->opts.dir);
+	s->mounted = true;
+	*out = take(&s);
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	if (s->mounted)
+		fuse_session_unmount(s->fuse);
+	if (s->fuse)
+		fuse_session_destroy(s->fuse);
+	free(s);
+}
+
+/* The default of 128 KiB makes every read and every mapping fault a request of its own. */
+static void raise_read_ahead(const struct mount *m)
+{
+	scoped(fd_close) int fd = -1;
+	scoped(free) char *path = NULL;
+	FILE *info = fopen("/proc/self/mountinfo", "re");
+	char line[4096];
+	unsigned major = 0, minor = 0;
+
+	while (info && fgets(line, sizeof(line), info)) {
+		char where[2048];
+		unsigned a, b;
+
+		if (sscanf(line, "%*d %*d %u:%u %*s %2047s", &a, &b, where) == 3 && strcmp(where, m->opts.dir) == 0) {
+			major = a;
+			minor = b;
+		}
+	}
+	if (info)
+		(void)fclose(info);
+	if (!minor || asprintf(&path, "/sys/class/bdi/%u:%u/read_ahead_kb", major, minor) < 0) {
+		path = NULL;
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, READ_AHEAD_KIB, strlen(READ_AHEAD_KIB)) < 0)
+		log_debug("%s: not raised (%s); reads come in smaller pieces", path, strerror(errno));
+}
+
+static int loop_of(struct session *s)
+{
+#if FUSE_USE_VERSION >= 312
+	struct fuse_loop_config *c = fuse_loop_cfg_create();
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	fuse_loop_cfg_set_max_threads(c, THREADS_MOST);
+	fuse_loop_cfg_set_idle_threads(c, THREADS_MOST); /* a worker that ends gives its buffer back: keep it */
+	rc = fuse_session_loop_mt(s->fuse, c);
+	fuse_loop_cfg_destroy(c);
+	return rc;
+#else
+	struct fuse_loop_config c = {.clone_fd = 0, .max_idle_threads = THREADS_MOST};
+
+	return fuse_session_loop_mt(s->fuse, &c);
+#endif
+}
+
+int session_serve(struct session *s, struct fault *f)
+{
+	int rc;
+
+#if HAVE_FUSE_CUSTOM_IO
+	rc = fuse_session_custom_io(s->fuse, &io, fuse_session_fd(s->fuse));
+	if (rc < 0)
+		return fault_errno(f, rc, "%s: session", s->m->opts.dir);
+#endif
+	s->server = pthread_self();
+	raise_read_ahead(s->m);
+	rc = loop_of(s);
+	if (rc < 0)
+		return fault_errno(f, rc, "%s: session", s->m->opts.dir);
+	return 0;
+}
+
+void session_stop(struct session *s)
+{
+	fuse_session_exit(s->fuse);
+	(void)pthread_kill(s->server, SIGUSR1); /* the loop sits in a sem_wait() */
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The FUSE session of a mount: from the mount point to the loop and back.  Thread: main. */
+#ifndef HOLDFAST_FS_SESSION_H
+#define HOLDFAST_FS_SESSION_H
+
+#include "fs/mount.h"
+
+struct session;
+
+int session_new(struct mount *m, struct session **out, struct fault *f);
+void session_free(struct session *s);
+SCOPE_PTR(struct session, session_free)
+/* Serves until it is unmounted or session_stop(). */
+int session_serve(struct session *s, struct fault *f);
+/* Unmounts; the serving thread returns.  Thread: any. */
+void session_stop(struct session *s);
+
+#endif

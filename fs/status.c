@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See status.h. */
+#include "fs/status.h"
+
+#include <jansson.h>
+#include <unistd.h>
+
+#include "fs/commit.h"
+
+static const char *mode_of(const struct mount *m, const struct commit_status *c)
+{
+	if (c->fenced)
+		return "fenced";
+	return m->read_only ? "read-only" : m->format.unfenced ? "read-write, unfenced" : "read-write";
+}
+
+static json_t *seconds(double ns)
+{
+	return json_real((double)(long long)(ns / 1e6) / 1e3);
+}
+
+/* How long everything unsent would take at the measured rate; null while there is no rate yet. */
+static json_t *flush_seconds(uint64_t dirty, uint64_t rate)
+{
+	if (dirty == 0)
+		return json_real(0);
+	return rate ? seconds((double)dirty / (double)rate * 1e9) : json_null();
+}
+
+char *status_json(struct mount *m)
+{
+	struct commit_status c;
+	struct lanes_counts l;
+	struct store_counts s;
+	json_t *j = json_object();
+	char *text;
+	uint64_t now = mount_now(m);
+
+	committer_status(m, &c);
+	lanes_counts(m->lanes, &l);
+	store_counts(m->store, &s);
+	(void)json_object_set_new(j, "pid", json_integer(getpid()));
+	(void)json_object_set_new(j, "store", json_string(m->opts.uri));
+	(void)json_object_set_new(j, "mode", json_string(mode_of(m, &c)));
+	(void)json_object_set_new(j, "story", json_string(m->story));
+	(void)json_object_set_new(j, "cache", json_string(m->opts.cache));
+	(void)json_object_set_new(j, "cache_bytes", json_integer((json_int_t)content_dir_bytes(m->contents)));
+	(void)json_object_set_new(j, "fence", json_integer((json_int_t)m->fence));
+	(void)json_object_set_new(j, "commit", json_integer((json_int_t)c.commit));
+	(void)json_object_set_new(j, "good", json_integer((json_int_t)c.good));
+	(void)json_object_set_new(j, "good_age_seconds", seconds((double)c.good_age_ns));
+	(void)json_object_set_new(j, "objection", json_string(c.objection));
+	(void)json_object_set_new(j, "held_by", json_string(c.holder));
+	(void)json_object_set_new(j, "commits", json_integer((json_int_t)c.commits));
+	(void)json_object_set_new(j, "dirty_bytes", json_integer((json_int_t)c.dirty_bytes));
+	(void)json_object_set_new(j, "flush_seconds", flush_seconds(c.dirty_bytes, l.rate_bps));
+	(void)json_object_set_new(j, "rate_bytes_per_second", json_integer((json_int_t)l.rate_bps));
+	(void)json_object_set_new(j, "sent_bytes", json_integer((json_int_t)l.sent_bytes));
+	(void)json_object_set_new(j, "deduped_bytes", json_integer((json_int_t)l.deduped_bytes));
+	(void)json_object_set_new(j, "fetched_bytes", json_integer((json_int_t)l.fetched_bytes));
+	(void)json_object_set_new(j, "requests",
+				  json_pack("{s:I,s:I,s:I,s:I,s:I}", "get", (json_int_t)s.get, "put", (json_int_t)s.put, "list",
+					    (json_int_t)s.list, "delete", (json_int_t)s.del, "retries", (json_int_t)s.retries));
+	(void)json_object_set_new(j, "errors", json_integer((json_int_t)s.errors));
+	(void)json_object_set_new(j, "error", json_string(c.error[0] ? c.error : l.failing_since_ns ? l.last_error : ""));
+	(void)json_object_set_new(j, "failing_seconds",
+				  seconds(l.failing_since_ns ? (double)now - (double)l.failing_since_ns : 0));
+	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
+	(void)json_object_set_new(j, "why_read_only", json_string(m->why_read_only));
+	(void)json_object_set_new(j, "death_detection", json_string(m->death_detection ? "on" : "off"));
+	text = json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	return text;
+}
