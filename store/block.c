@@ -62,8 +62,10 @@ static int check_entry(const struct block_index *ix, size_t i, struct fault *f)
 static int entries_decode(struct block_index *ix, const struct run_ref *ref, struct fault *f)
 {
 	struct reader r = reader_of(ix->data.data, ix->data.len);
-	size_t n = read_u32(&r);
+	size_t n;
 
+	(void)read_bytes(&r, BLOCK_INDEX_COUNT_AT); /* for whoever has lost store.json */
+	n = read_u32(&r);
 	if (r.bad || n > read_left(&r) / ENTRY_LEAST)
 		return fault_set(f, -EBADMSG, FAULT_FINAL, "index of a run: more blocks than fit");
 	ix->v = calloc(n + 1, sizeof(*ix->v));

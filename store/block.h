@@ -3,7 +3,8 @@
  * Blocks: a run that is too large for a record, cut into runs of at most 256 KiB that lie in packs,
  * and the index that says where.  Inside store/; pure; thread: any.
  *
- * Index: count(4)  { key length(2)  first key  pack(8), 0: the index's own  offset(4)  stored(4)
+ * Index: store id(16)  its secret(192): the copy that survives store.json
+ *        count(4)  { key length(2)  first key  pack(8), 0: the index's own  offset(4)  stored(4)
  *        codec(1)  raw length(4)  hash(16) } ...
  */
 #ifndef HOLDFAST_STORE_BLOCK_H
@@ -12,8 +13,9 @@
 #include "store/record.h"
 #include "store/run.h"
 
-#define BLOCK_AIM     (256u << 10) /* a block ends before it, unless it is a single item */
-#define BLOCK_RAW_MAX (RUN_VALUE_MAX + (64u << 10))
+#define BLOCK_AIM            (256u << 10) /* a block ends before it, unless it is a single item */
+#define BLOCK_INDEX_COUNT_AT (sizeof(struct store_id) + STORE_SECRET_BYTES)
+#define BLOCK_RAW_MAX        (RUN_VALUE_MAX + (64u << 10))
 
 struct block {
 	const uint8_t *key; /* of its first item */

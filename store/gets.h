@@ -11,7 +11,6 @@
 
 struct get {
 	struct get *next;
-	struct gets *all;
 	struct object_req req;
 	char key[PACK_KEY_MAX];
 	uint8_t *data; /* req.len bytes from req.off on, once gets_wait() has returned 0 */

@@ -25,6 +25,8 @@ int packer_init(struct packer *p, const struct store_format *fmt, struct pack_si
 	if (pack_init(&p->pack, NULL) < 0)
 		return no_memory(f);
 	pack_begin(&p->pack, PACK_RUN, 0);
+	buf_add(&p->index, fmt->id.b, sizeof(fmt->id.b));
+	buf_add(&p->index, fmt->secret, sizeof(fmt->secret));
 	buf_u32(&p->index, 0); /* the count, set at the end */
 	return 0;
 }
@@ -150,7 +152,7 @@ int packer_end(struct packer *p, struct run_ref *out, struct fault *f)
 		return fault_set(f, -EFBIG, FAULT_FINAL,
 				 "a run of %zu blocks is too large for its index", p->blocks);
 	for (size_t i = 0; i < COUNT_BYTES; i++)
-		p->index.data[i] = (uint8_t)(p->blocks >> (8 * i));
+		p->index.data[BLOCK_INDEX_COUNT_AT + i] = (uint8_t)(p->blocks >> (8 * i));
 	/* If this opens a pack, the last blocks get their pack's name before the index is hashed. */
 	rc = lay(p, p->index.data, p->index.len, &ref.hash, &ref.index, f);
 	if (rc == 0)

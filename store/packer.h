@@ -15,7 +15,7 @@ struct packer {
 	struct pack_builder pack;
 	struct run_out block; /* the block being filled */
 	size_t block_bytes;
-	struct buf index; /* as it will be stored; starts with the count */
+	struct buf index; /* as it will be stored; as block.h says */
 	size_t blocks;
 	uint32_t unnamed[PACK_CHUNKS_MAX]; /* where in the index the open pack's name is to go */
 	size_t unnamed_n;

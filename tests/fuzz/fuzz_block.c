@@ -43,6 +43,8 @@ bool fuzz_seed(size_t i, struct buf *out)
 
 	if (i > 1)
 		return false;
+	buf_add(out, secret, BLOCK_INDEX_COUNT_AT - STORE_SECRET_BYTES);
+	buf_add(out, secret, STORE_SECRET_BYTES);
 	buf_u32(out, i == 0 ? 0 : 4);
 	for (uint64_t k = 1; i == 1 && k <= 4; k++) {
 		size_t len = k % 2 ? key_of_name(k, "a", 1, key) : key_of_inode(k, 1, 0, key);
