@@ -12,6 +12,16 @@ PKG_CHECK_MODULES([$1], [$2], [], [
 ])
 ])
 
+# NEED_HEADER([header], [apt package], [dnf package]): the same for libraries that are headers only.
+AC_DEFUN([NEED_HEADER], [
+AC_CHECK_HEADER([$1], [], [
+	need_pkg_missing="$need_pkg_missing
+  $1"
+	need_pkg_apt="$need_pkg_apt $2"
+	need_pkg_dnf="$need_pkg_dnf $3"
+])
+])
+
 # NEED_PKG_END: after the last NEED_PKG.  Fails if anything was missing, and names the cure.
 AC_DEFUN([NEED_PKG_END], [
 if test -n "$need_pkg_missing"; then
