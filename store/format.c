@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #define KEY "store.json"
-#define DEADLINE_NS (60 * NS_PER_S) /* a person waits */
+#define DEADLINE_NS (30 * NS_PER_S) /* a person waits */
 #define STORE_JSON_MOST (64u << 10)
 
 static void json_end(json_t *j)

@@ -10,7 +10,7 @@
 
 #include "store/format.h"
 
-#define DEADLINE_NS (60 * NS_PER_S)
+#define DEADLINE_NS (60 * NS_PER_S) /* for all of it */
 #define KEYS 5
 #define KEY_MAX 64
 

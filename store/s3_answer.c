@@ -16,7 +16,7 @@
 #define CHECK_CLOCK "set this machine's clock"
 #define CHECK_ENDPOINT "check AWS_ENDPOINT_URL: it does not speak S3"
 #define CHECK_PROXY "check the proxy in HTTPS_PROXY"
-#define CHECK_BUCKET "the bucket does not exist: check its name, or create it"
+#define CHECK_BUCKET "check the bucket's name, or create it"
 #define NOT_ALLOWED "its policy or the credentials' does not allow this"
 #define FREE_SPACE "free some space there, or raise its quota"
 
@@ -39,6 +39,7 @@ static const struct row {
 	{0, 599, "NoSuchKey", OBJECT_DELETE, {0, FAULT_FINAL, S3_FIX_NONE, ""}},
 	{0, 599, "NoSuchKey", ANY, {-ENOENT, FAULT_FINAL, S3_FIX_NONE, ""}},
 	{0, 599, "InvalidAccessKeyId", ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, CHECK_KEY}},
+	{0, 599, "XAdminUserNotFound", ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, CHECK_KEY}},
 	{0, 599, "SignatureDoesNotMatch", ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, CHECK_SECRET}},
 	{0, 599, "InvalidToken", ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, CHECK_TOKEN}},
 	{0, 599, "RequestTimeout", ANY, {-ETIMEDOUT, FAULT_SOON, S3_FIX_NONE, ""}},
@@ -60,9 +61,10 @@ static const struct row {
 	{301, 308, NULL, ANY, {-ELOOP, FAULT_SOON, S3_FIX_REGION, CHECK_REGION}},
 	{401, 401, NULL, ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, NOT_ALLOWED}},
 	{403, 403, NULL, ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, NOT_ALLOWED}},
-	{404, 404, NULL, OBJECT_LIST, {-ENODEV, FAULT_FINAL, S3_FIX_NONE, CHECK_BUCKET}},
-	{404, 404, NULL, OBJECT_DELETE, {0, FAULT_FINAL, S3_FIX_NONE, ""}},
-	{404, 404, NULL, ANY, {-ENOENT, FAULT_FINAL, S3_FIX_NONE, ""}},
+	/* A 404 of another name is no statement about the key. */
+	{404, 404, "", OBJECT_LIST, {-ENODEV, FAULT_FINAL, S3_FIX_NONE, CHECK_BUCKET}},
+	{404, 404, "", OBJECT_DELETE, {0, FAULT_FINAL, S3_FIX_NONE, ""}},
+	{404, 404, "", ANY, {-ENOENT, FAULT_FINAL, S3_FIX_NONE, ""}},
 	{405, 405, NULL, ANY, {-ENOTSUP, FAULT_FINAL, S3_FIX_NONE, CHECK_ENDPOINT}},
 	{407, 407, NULL, ANY, {-EACCES, FAULT_FINAL, S3_FIX_NONE, CHECK_PROXY}},
 	{408, 408, NULL, ANY, {-ETIMEDOUT, FAULT_SOON, S3_FIX_NONE, ""}},
