@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "fs/evict.h"
 #include "fs/file.h"
 #include "fs/gain.h"
 #include "fs/moment.h"
@@ -81,6 +82,7 @@ static void go_read_only(struct committer *c, const struct record_head *by)
 	(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "record %llu: %s has taken the store over",
 		       (unsigned long long)by->number, by->host);
 	pthread_cond_broadcast(&c->moved);
+	pthread_cond_broadcast(&m->arrived);
 	mount_unlock(m);
 	log_error("%s: %s; this mount is read-only from now on", m->opts.uri, m->why_read_only);
 }
@@ -234,15 +236,11 @@ static int record_landed(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 	struct state *next = NULL;
-	int rc;
+	int rc = state_next(c->m->state, &r->head, r->run, &next);
 
-	record_hash(c->m->format.secret, r->raw.data, r->raw.len, &c->hash);
-	if (r->head.base_upto != state_head(c->m->state)->base_upto)
-		rc = state_load(c->objects, &c->m->format, r->head.number, &r->raw, &next, f);
-	else
-		rc = state_next(c->m->state, &r->head, r->run, &next);
 	if (rc < 0)
-		return rc;
+		return fault_errno(f, rc, "state at %llu", (unsigned long long)r->head.number);
+	record_hash(c->m->format.secret, r->raw.data, r->raw.len, &c->hash);
 	mount_lock(c->m);
 	state_unref(c->m->state);
 	c->m->state = next;
@@ -463,6 +461,7 @@ static void landed(struct committer *c)
 	if (good)
 		good_moved(c);
 	replay_compact(c->m);
+	evict_to_size(c->m);
 }
 
 /* An empty commit that says: the state so far is good.  It names itself, being that state. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "fs/commit.h"
+#include "fs/evict.h"
 #include "fs/hydrate.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
@@ -262,6 +263,7 @@ void file_release(struct mount *m, struct handle *h)
 	if (h->writes)
 		writer_goes(n->file, h->appends, mount_now(m));
 	n->opens--;
+	n->file->used_ns = mount_now(m);
 	node_release(&m->nodes, n);
 	mount_unlock(m);
 	free(h);
@@ -356,8 +358,10 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 	struct node *n = h->node;
 	uint64_t at = off;
 	ssize_t put;
-	int rc = change_begin(m, n, tid, h->appends || off >= file_size(n), mapped, &c);
+	int rc;
 
+	evict_wait_room(m);
+	rc = change_begin(m, n, tid, h->appends || off >= file_size(n), mapped, &c);
 	if (rc < 0)
 		return rc;
 	h->wrote = true;

@@ -71,6 +71,8 @@ struct file {
 	uint64_t first_seal_ns; /* when a version of it was first sealed here */
 	/* streaming */
 	bool streaming;       /* an upload of the live content is under way */
+	/* eviction */
+	uint64_t used_ns;     /* when it was last closed */
 	/* hydration */
 	struct ranges fetching;
 	uint64_t read_end;  /* where the last read ended: a read from here is sequential */

@@ -351,6 +351,8 @@ static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 	file = n->file;
 	file->version = x->version;
 	rc = content_adopt(m->contents, x->id, x->version, &file->stored, x->of_store ? &x->present : NULL, &file->live, f);
+	if (rc == -ENOENT && !x->dirty)
+		return 0; /* evicted since */
 	if (rc == -ENOENT) {
 		log_warn("cache: content of inode %llx (%s) is missing; its last committed version stays",
 			 (unsigned long long)x->id, node_name(n));
