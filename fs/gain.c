@@ -72,11 +72,11 @@ bool gains_none(const struct gains *g)
 }
 
 /* "a/b" of a directory; "" of the root; NULL without memory. */
-static char *dir_path(const struct node *dir)
+static char *dir_path(struct mount *m, const struct node *dir)
 {
 	scoped(free) char *below = NULL;
 
-	for (; dir && dir->id != ROOT_ID; dir = dir->parent) {
+	for (; dir && dir->id != ROOT_ID; dir = node_parent(&m->nodes, dir)) {
 		char *joined;
 
 		if (asprintf(&joined, "%s%s%s", node_name(dir), below ? "/" : "", below ? below : "") < 0)
@@ -101,7 +101,7 @@ static struct gain_dir *gain_dir(struct gains *g, struct mount *m, uint64_t id)
 		HASH_ADD(hh, g->dirs, id, sizeof(d->id), d);
 	}
 	if (n && (n->names || !d->path)) {
-		char *path = dir_path(n);
+		char *path = dir_path(m, n);
 
 		if (path) {
 			free(d->path);
@@ -344,9 +344,10 @@ static int add_siblings_of(struct gains *g, struct mount *m, struct vouch_input 
 		return 0;
 	mount_lock(m);
 	n = node_find(&m->nodes, d->id);
-	if (n && n->parent) {
-		parent = n->parent->id;
-		pick_siblings(g, m, n->parent, &pick);
+	n = n ? node_parent(&m->nodes, n) : NULL;
+	if (n) {
+		parent = n->id;
+		pick_siblings(g, m, n, &pick);
 	}
 	mount_unlock(m);
 	for (size_t i = 0; rc == 0 && i < pick.n; i++) {

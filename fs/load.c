@@ -186,7 +186,7 @@ int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct n
 		*out = node_find(&m->nodes, name->id);
 		if (*out) {
 			if (node_is_dir(*out))
-				(*out)->parent = *dir;
+				(*out)->parent = (*dir)->id;
 			node_named(*out, (*dir)->id, text);
 			if (out_name)
 				*out_name = name;

@@ -105,6 +105,11 @@ struct node *node_find(struct nodes *t, uint64_t id)
 	return n;
 }
 
+struct node *node_parent(struct nodes *t, const struct node *dir)
+{
+	return dir->id == ROOT_ID ? NULL : node_find(t, dir->parent);
+}
+
 struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct inode_attr *attr)
 {
 	struct node *n = calloc(1, sizeof(*n));

@@ -100,7 +100,7 @@ struct node {
 	/* directories */
 	struct name *table;
 	bool loaded;           /* every name of the base is in the table */
-	struct node *parent;   /* directories only; the root's is itself */
+	uint64_t parent;       /* directories only: the id, as it may outlive its parent; the root's is its own */
 	/* regular files */
 	struct file *file;
 	UT_hash_handle hh;
@@ -117,6 +117,8 @@ void nodes_init(struct nodes *t);
 void nodes_fini(struct nodes *t); /* frees every node and name; contents are unreferenced */
 
 struct node *node_find(struct nodes *t, uint64_t id);
+/* The directory that a directory is in; NULL for the root, and where it is gone. */
+struct node *node_parent(struct nodes *t, const struct node *dir);
 /* A new node in the table; NULL: no memory.  Regular files get a struct file. */
 struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct inode_attr *attr);
 /* From a record of the base: takes symlink, xattrs and extents over. */

@@ -195,7 +195,7 @@ static struct node *make_node(struct mount *m, struct node *dir, mode_t mode, de
 	n->names = 1;
 	if (S_ISDIR(mode)) {
 		n->loaded = true; /* nothing of it in the store */
-		n->parent = dir;
+		n->parent = dir->id;
 	}
 	if (target && !(n->symlink = strdup(target))) {
 		n->names = 0;
@@ -372,14 +372,11 @@ int ns_rmdir(struct mount *m, uint64_t dir_id, const char *text)
 	return rc;
 }
 
-static bool is_inside(const struct node *what, const struct node *dir)
+static bool is_inside(struct mount *m, const struct node *what, const struct node *dir)
 {
-	for (; dir; dir = dir->parent) {
+	for (; dir; dir = node_parent(&m->nodes, dir))
 		if (dir == what)
 			return true;
-		if (dir->id == ROOT_ID)
-			break;
-	}
 	return false;
 }
 
@@ -388,7 +385,7 @@ struct renaming {
 	struct name *name, *to_name;
 };
 
-static int rename_allowed(const struct mount *m, const struct renaming *r, unsigned flags)
+static int rename_allowed(struct mount *m, const struct renaming *r, unsigned flags)
 {
 	bool exchange = flags & RENAME_EXCHANGE;
 
@@ -398,10 +395,10 @@ static int rename_allowed(const struct mount *m, const struct renaming *r, unsig
 		return -ENOENT;
 	if ((flags & RENAME_NOREPLACE) && r->over)
 		return -EEXIST;
-	if (node_is_dir(r->n) && is_inside(r->n, r->to_dir))
+	if (node_is_dir(r->n) && is_inside(m, r->n, r->to_dir))
 		return -EINVAL;
 	if (exchange)
-		return node_is_dir(r->over) && is_inside(r->over, r->dir) ? -EINVAL : 0;
+		return node_is_dir(r->over) && is_inside(m, r->over, r->dir) ? -EINVAL : 0;
 	if (!r->over)
 		return r->to_dir->names == 0 && r->to_dir->id != ROOT_ID ? -ENOENT : 0;
 	if (node_is_dir(r->over)) {
@@ -418,7 +415,7 @@ static void moved_dir(struct node *n, struct node *from, struct node *to)
 		return;
 	from->attr.nlink--;
 	to->attr.nlink++;
-	n->parent = to;
+	n->parent = to->id;
 }
 
 static void rename_exchange(struct mount *m, struct renaming *r)
@@ -534,7 +531,7 @@ int ns_list(struct mount *m, uint64_t dir_id, struct ns_listing *out)
 
 	if (rc < 0)
 		return rc;
-	l.parent = dir->parent ? dir->parent->id : ROOT_ID;
+	l.parent = dir->id == ROOT_ID ? ROOT_ID : dir->parent;
 	l.v = calloc(HASH_COUNT(dir->table) + 1, sizeof(*l.v));
 	if (!l.v)
 		rc = -ENOMEM;

@@ -298,7 +298,7 @@ static int apply_name(struct mount *m, const struct run_item *item, struct fault
 	if (n) {
 		node_named(n, dir_id, name->text);
 		if (node_is_dir(n))
-			n->parent = dir;
+			n->parent = dir->id;
 	}
 	return 0;
 }

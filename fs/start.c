@@ -279,7 +279,7 @@ static int make_root(struct mount *m, struct fault *f)
 		return rc;
 	}
 	root = node_find(&m->nodes, ROOT_ID);
-	root->parent = root;
+	root->parent = ROOT_ID;
 	root->lookups = 1;
 	root->names = root->links = 1;
 	return 0;

@@ -25,6 +25,15 @@ struct under_way {
 	struct fault why; /* code 0: stored */
 };
 
+/*
+ * What a lane was told to place.  Without it two lanes with the same content, in step, would both
+ * miss every chunk and send all of it twice.
+ */
+struct placing {
+	struct hash128 hash;
+	uint64_t length; /* 0: nothing */
+};
+
 struct known {
 	/* fixed after known_new() */
 	size_t sets; /* a power of two */
@@ -34,6 +43,7 @@ struct known {
 	uint32_t now;
 	struct under_way packs[UNDER_WAY_MAX];
 	size_t n;
+	struct placing placing[KNOWN_LANES];
 };
 
 int known_new(size_t entries, struct known **out)
@@ -75,7 +85,7 @@ static struct entry *find(struct known *k, const struct hash128 *hash, uint64_t 
 {
 	struct entry *set = set_of(k, hash);
 
-	for (size_t i = 0; i < WAYS; i++)
+	for (size_t i = 0; length > 0 && i < WAYS; i++)
 		if (set[i].length == length && hash_equal(&set[i].hash, hash))
 			return &set[i];
 	return NULL;
@@ -123,6 +133,14 @@ static void forget(struct known *k, uint64_t pack)
 			k->entries[i].length = 0;
 }
 
+static bool is_placed_by_another(const struct known *k, unsigned lane, const struct hash128 *hash, uint64_t length)
+{
+	for (unsigned i = 0; i < KNOWN_LANES; i++)
+		if (i != lane && k->placing[i].length == length && hash_equal(&k->placing[i].hash, hash))
+			return true;
+	return false;
+}
+
 /* ---- chunks ---- */
 
 enum known_state known_find(struct known *k, unsigned lane, const struct hash128 *hash, uint64_t length,
@@ -133,7 +151,7 @@ enum known_state known_find(struct known *k, unsigned lane, const struct hash128
 	struct entry *e;
 
 	pthread_mutex_lock(&k->lock);
-	e = length ? find(k, hash, length) : NULL;
+	e = find(k, hash, length);
 	if (e) {
 		e->used = ++k->now;
 		*out = e->at;
@@ -141,9 +159,20 @@ enum known_state known_find(struct known *k, unsigned lane, const struct hash128
 		state = !p || p->ended ? KNOWN_STORED : p->lane == lane ? KNOWN_PENDING_OWN : KNOWN_PENDING;
 		if (state == KNOWN_PENDING)
 			p->waiting++;
+	} else if (is_placed_by_another(k, lane, hash, length)) {
+		state = KNOWN_BUSY;
+	} else {
+		k->placing[lane] = (struct placing){.hash = *hash, .length = length};
 	}
 	pthread_mutex_unlock(&k->lock);
 	return state;
+}
+
+void known_placed(struct known *k, unsigned lane)
+{
+	pthread_mutex_lock(&k->lock);
+	k->placing[lane].length = 0;
+	pthread_mutex_unlock(&k->lock);
 }
 
 void known_add(struct known *k, const struct hash128 *hash, uint64_t length, const struct place *at)

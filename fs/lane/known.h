@@ -22,14 +22,20 @@ int known_new(size_t entries, struct known **out);
 void known_free(struct known *k);
 SCOPE_PTR(struct known, known_free)
 
+#define KNOWN_LANES 16
+
 enum known_state {
-	KNOWN_NOT,
+	KNOWN_NOT,         /* the asking lane places it: known_add(), then known_placed() */
+	KNOWN_BUSY,        /* another lane places it at this moment: ask again */
 	KNOWN_STORED,
 	KNOWN_PENDING_OWN, /* in a pack that the asking lane is sending */
 	KNOWN_PENDING,     /* in a pack of another lane: counted, until known_outcome() or known_leave() */
 };
+/* lane: below KNOWN_LANES. */
 enum known_state known_find(struct known *k, unsigned lane, const struct hash128 *hash, uint64_t length,
 			    struct place *out);
+/* The lane has placed what it was told is KNOWN_NOT, or gave up.  Due before it does anything that may wait. */
+void known_placed(struct known *k, unsigned lane);
 void known_add(struct known *k, const struct hash128 *hash, uint64_t length, const struct place *at);
 /* Forget every chunk of a pack. */
 void known_forget(struct known *k, uint64_t pack);

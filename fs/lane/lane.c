@@ -15,7 +15,7 @@
 #include "fs/lane/inside.h"
 
 #define LANES_DEFAULT 4
-#define LANES_MAX 16
+#define LANES_MAX KNOWN_LANES
 #define KNOWN_CHUNKS (256u << 10) /* 12 MiB; at 1 MiB a chunk they name 256 GiB */
 
 /* ---- the lane's thread ---- */

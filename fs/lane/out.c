@@ -285,18 +285,31 @@ static int add_zeros(struct job *j, uint64_t len)
 	return extents_add(&j->u->out, &e);
 }
 
-/* Find or make a place for the chunk at hand.  1; 0: no room until a pack ends; negative: failed. */
+static int send_chunk(struct job *j, struct place *out)
+{
+	struct lane *l = j->out->lane;
+	int rc = packs_add(&l->out.packs, &j->hash, j->w.at, j->cut, j->u->urgent, out);
+
+	known_placed(l->all->known, l->index);
+	if (rc > 0 && add_dep(j, out->pack, false) < 0)
+		return -ENOMEM;
+	return rc;
+}
+
+/*
+ * Find or make a place for the chunk at hand.  1; 0: no room until a pack ends; negative: failed,
+ * -EAGAIN: look again.
+ */
 static int find_place(struct job *j, struct place *out)
 {
 	struct out *o = j->out;
 	struct lanes *all = o->lane->all;
 	enum known_state known = known_find(all->known, o->lane->index, &j->hash, j->cut, out);
-	int rc;
 
-	if (known == KNOWN_NOT) {
-		rc = packs_add(&o->packs, &j->hash, j->w.at, j->cut, j->u->urgent, out);
-		return rc <= 0 || add_dep(j, out->pack, false) == 0 ? rc : -ENOMEM;
-	}
+	if (known == KNOWN_NOT)
+		return send_chunk(j, out);
+	if (known == KNOWN_BUSY)
+		return -EAGAIN;
 	all->deduped_bytes += j->cut;
 	if (known == KNOWN_STORED)
 		return 1;
@@ -323,7 +336,7 @@ static int add_chunk(struct job *j)
 	return rc < 0 ? rc : 1;
 }
 
-/* 1: the chunk at hand has its extent; 0: no room for now; negative: failed. */
+/* 1: the chunk at hand has its extent; else as find_place(). */
 static int place(struct job *j)
 {
 	int rc;
@@ -360,6 +373,8 @@ static enum turn turn_data(struct job *j)
 	rc = place(j);
 	if (rc == 0)
 		return TURN_WAIT;
+	if (rc == -EAGAIN)
+		return TURN_AGAIN;
 	if (rc < 0) {
 		end_job(j, fail(u, rc, "chunk"));
 		return TURN_AGAIN;
