@@ -3,6 +3,7 @@
  * holdfast: a table of verbs, as git has them.  A row feeds dispatch and help; a test holds the
  * rows against holdfast(1).
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct verb {
 	const char *help;
 	const char *usage; /* what follows the name */
 	const char *page;  /* where the rest is said */
+	bool own_help;     /* it has more to say on --help than the row */
 };
 
 static const struct verb verbs[] = {
@@ -54,12 +56,15 @@ static int show_help(void)
 	return VERB_DONE;
 }
 
-static int show_verb_help(const char *name)
+static int show_verb_help(char *name)
 {
 	const struct verb *v = find_verb(name);
+	char *ask[] = {name, "--help", NULL};
 
 	if (v == NULL)
 		return unknown(name);
+	if (v->own_help)
+		return v->run(2, ask);
 	printf("usage: holdfast %s %s\n\n%s.\nSee %s.\n", v->name, v->usage, v->help, v->page);
 	return VERB_DONE;
 }
