@@ -463,35 +463,34 @@ static void compact_file(struct note *w, const struct node *n)
 		note_sealed(w, n, 0, file_size(n), &n->attr);
 }
 
-static int compact_fill(void *arg, struct buf *entries)
+static void compact_notes(struct note *w, struct mount *m)
 {
-	struct mount *m = arg;
-	struct note w = NOTE_EMPTY;
-
-	note_writer(&w, m);
-	note_counters(&w, m->inode_reserved, m->pack_reserved);
+	note_writer(w, m);
+	note_counters(w, m->inode_reserved, m->pack_reserved);
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next)
-		note_node(&w, (struct node *)((char *)l - offsetof(struct node, dirty)));
+		note_node(w, (struct node *)((char *)l - offsetof(struct node, dirty)));
 	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next)
-		note_name(&w, (struct name *)((char *)l - offsetof(struct name, dirty)));
+		note_name(w, (struct name *)((char *)l - offsetof(struct name, dirty)));
 	for (const struct node *n = m->nodes.by_id; n; n = n->hh.next)
 		if (n->file && n->file->live && (n->names || n->links))
-			compact_file(&w, n);
-	buf_add(entries, w.entries.data, w.entries.len);
-	if (!buf_ok(&w.entries))
-		entries->failed = true;
-	buf_fini(&w.entries);
-	return buf_ok(entries) ? 0 : -ENOMEM;
+			compact_file(w, n);
 }
 
 void replay_compact(struct mount *m)
 {
 	struct fault f = FAULT_NONE;
+	struct note w = NOTE_EMPTY;
+	uint64_t mark;
+	int rc;
 
 	if (journal_bytes(m->journal) < COMPACT_BYTES)
 		return;
 	mount_lock(m);
-	if (journal_rewrite(m->journal, compact_fill, m, &f) < 0)
-		log_warn("cache: the journal was not shortened: %s", f.text);
+	mark = journal_mark(m->journal);
+	compact_notes(&w, m);
 	mount_unlock(m);
+	rc = buf_ok(&w.entries) ? journal_rewrite(m->journal, mark, &w.entries, &f) : -ENOMEM;
+	if (rc < 0)
+		log_warn("cache: the journal was not shortened: %s", f.code ? f.text : "no memory");
+	buf_fini(&w.entries);
 }

@@ -285,16 +285,18 @@ static int make_root(struct mount *m, struct fault *f)
 	return 0;
 }
 
-static int first_notes(void *arg, struct buf *entries)
+/* A journal of our own, whatever was in it. */
+static int new_journal(struct mount *m, struct fault *f)
 {
-	struct mount *m = arg;
 	struct note w = NOTE_EMPTY;
+	int rc;
 
 	note_writer(&w, m);
 	note_counters(&w, m->inode_reserved, m->pack_reserved);
-	buf_add(entries, w.entries.data, w.entries.len);
+	rc = buf_ok(&w.entries) ? journal_rewrite(m->journal, journal_mark(m->journal), &w.entries, f)
+				: fault_errno(f, -ENOMEM, "journal");
 	buf_fini(&w.entries);
-	return 0;
+	return rc;
 }
 
 static void preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len)
@@ -371,7 +373,7 @@ static int start_new(struct mount *m, struct objects *o, struct replay *r, struc
 	m->next_pack = m->pack_reserved = 0;
 	rc = replay_discard(r, m, &moved, f);
 	if (rc == 0)
-		rc = journal_rewrite(m->journal, first_notes, m, f);
+		rc = new_journal(m, f);
 	if (rc == 0)
 		rc = make_root(m, f);
 	if (moved)
@@ -393,7 +395,7 @@ static int start_reading(struct mount *m, struct objects *o, struct found *x, st
 	if (rc == 0)
 		rc = replay_discard(NULL, m, &(unsigned){0}, f);
 	if (rc == 0)
-		rc = journal_rewrite(m->journal, first_notes, m, f);
+		rc = new_journal(m, f);
 	if (rc == 0)
 		rc = make_root(m, f);
 	(void)snprintf(m->story, sizeof(m->story), "shows commit %llu", (unsigned long long)target);

@@ -50,9 +50,14 @@ int journal_add_many(struct journal *j, const struct buf *entries);
 /* Everything added before the call is on disk when it returns 0.  Concurrent callers share one fdatasync. */
 int journal_sync(struct journal *j);
 uint64_t journal_bytes(const struct journal *j);
+/* Where the journal ends now: what is added later lies behind it. */
+uint64_t journal_mark(struct journal *j);
 /*
- * Replace the whole content: fill() adds the entries that are to stay, with adds blocked meanwhile; then fsync, rename.
+ * Compaction: the content becomes `entries` (made by the caller since it took `mark`, with no lock of the journal
+ * held), and behind them what was added since `mark`.  Entries are absolute values, so telling something twice
+ * does no harm.  The bulk is written and fsynced beside the old file without blocking adds; then the tail, fsync,
+ * rename.  The journal is as it was on failure.
  */
-int journal_rewrite(struct journal *j, int (*fill)(void *arg, struct buf *entries), void *arg, struct fault *f);
+int journal_rewrite(struct journal *j, uint64_t mark, const struct buf *entries, struct fault *f);
 
 #endif
