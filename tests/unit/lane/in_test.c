@@ -229,7 +229,6 @@ static void a_deadline_ends_a_fetch(void **state)
 static void who_waits_goes_before_a_prefetch(void **state)
 {
 	struct stored *s = *state;
-	scoped(free) uint8_t *to = calloc(1, LEN);
 	struct extents one = {.v = &s->x.v[0], .n = 1};
 	scoped(free) uint8_t *first = calloc(1, MIB);
 	struct rig_read r[20];
@@ -237,7 +236,7 @@ static void who_waits_goes_before_a_prefetch(void **state)
 
 	FAKE_LOOK(fake.hold_gets = true);
 	for (int i = 0; i < 20; i++) {
-		rig_want(&s->x, to, &x[i], &r[i]);
+		rig_want(&s->x, NULL, &x[i], &r[i]);
 		x[i].rank = FETCH_SOON;
 		lanes_fetch(s->g->lanes, &x[i]);
 	}

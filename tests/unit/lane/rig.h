@@ -149,7 +149,7 @@ static inline int rig_deliver(struct fetch *x, struct fetch_item *i, const uint8
 {
 	struct rig_read *r = x->arg;
 
-	if (r->refuse == 0)
+	if (r->to && r->refuse == 0)
 		memcpy(r->to + i->off, data, len);
 	return r->refuse;
 }
