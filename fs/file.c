@@ -341,13 +341,15 @@ static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, 
 	return rc;
 }
 
-static void change_end(struct mount *m, struct node *n)
+static void change_end(struct mount *m, struct node *n, bool kill_priv)
 {
 	struct file *f = n->file;
 
 	mount_lock(m);
 	f->writing--;
 	f->facts.last_write_ns = mount_now(m);
+	if (kill_priv) /* HANDLE_KILLPRIV_V2: ours to do */
+		n->attr.mode &= ~(uint32_t)(S_ISUID | (n->attr.mode & S_IXGRP ? S_ISGID : 0));
 	file_touched(m, n);
 	mount_unlock(m);
 }
@@ -367,7 +369,7 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 	h->wrote = true;
 	rc = content_is_whole(c) ? 0 : hydrate(m, n, c, off, len, true);
 	put = rc < 0 ? rc : content_write(c, data, len, off, h->appends, &at);
-	change_end(m, n);
+	change_end(m, n, h->kill_priv);
 	if (put > 0)
 		stream_kick(m, n, c);
 	return put;
@@ -407,7 +409,7 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
 		while ((rc = content_truncate(c, size)) == -ENODATA)
 			if ((rc = hydrate(m, n, c, size ? size - 1 : 0, 1, false)) < 0)
 				break;
-		change_end(m, n);
+		change_end(m, n, false);
 	}
 	mount_lock(m);
 	if (rc == 0 && n->file->facts.writers_open == 0)
@@ -456,7 +458,7 @@ int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uin
 		rc = hydrate(m, h->node, c, off, len, false);
 	if (rc == 0)
 		rc = content_allocate(c, off, len, mode);
-	change_end(m, h->node);
+	change_end(m, h->node, h->kill_priv);
 	return rc;
 }
 

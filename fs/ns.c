@@ -124,7 +124,7 @@ int ns_setattr(struct mount *m, uint64_t id, unsigned set, const struct inode_at
 	rc = m->read_only;
 	if (rc == 0 && set) {
 		if (set & NS_SET_KILL_PRIV)
-			n->attr.mode &= ~(uint32_t)(S_ISUID | S_ISGID);
+			n->attr.mode &= ~(uint32_t)(S_ISUID | (n->attr.mode & S_IXGRP ? S_ISGID : 0));
 		if (set & NS_SET_MODE)
 			n->attr.mode = (n->attr.mode & S_IFMT) | (to->mode & 07777);
 		if (set & NS_SET_UID)

@@ -246,6 +246,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	(void)fi;
 	if (to_set & FUSE_SET_ATTR_SIZE)
 		rc = file_truncate(m, ino, (uint64_t)st->st_size, caller(req));
+	if (to_set & FUSE_SET_ATTR_SIZE && fuse_req_ctx(req)->uid != 0)
+		set |= NS_SET_KILL_PRIV;
 	if (rc == 0)
 		rc = ns_setattr(m, ino, set, &to, &a);
 	reply_attr(req, rc, &a);
@@ -344,8 +346,9 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
  * A handle that only writes goes past the page cache (a third of the CPU); others are cached, and
  * mapped.  What another handle wrote past the cache is not trusted to be in it.
  */
-static void open_mode(struct fuse_file_info *fi, const struct handle *h)
+static void open_mode(fuse_req_t req, struct fuse_file_info *fi, struct handle *h)
 {
+	h->kill_priv = fuse_req_ctx(req)->uid != 0;
 	fi->fh = (uintptr_t)h;
 	fi->direct_io = (h->flags & O_ACCMODE) == O_WRONLY;
 	fi->keep_cache = !fi->direct_io && !h->past_cache;
@@ -360,7 +363,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		reply_rc(req, rc);
 		return;
 	}
-	open_mode(fi, h);
+	open_mode(req, fi, h);
 	if (fuse_reply_open(req, fi) < 0)
 		file_release(mount_of(req), h);
 }
@@ -388,7 +391,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 		return;
 	}
 	e = entry_of(&a);
-	open_mode(fi, h);
+	open_mode(req, fi, h);
 	if (fuse_reply_create(req, &e, fi) < 0) {
 		file_release(m, h);
 		ns_forget(m, a.id, 1);
