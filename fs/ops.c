@@ -376,11 +376,14 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct ns_attr a;
 	int rc;
 
-	do {
+	for (;;) {
 		rc = ns_make(m, parent, name, S_IFREG | (mode & 07777), 0, NULL, cred_of(req), &a);
-		if (rc == -EEXIST && !(fi->flags & O_EXCL)) /* another process was faster */
-			rc = ns_lookup(m, parent, name, &a);
-	} while (rc == -ENOENT && !(fi->flags & O_EXCL) && ns_getattr(m, parent, &a) == 0);
+		if (rc != -EEXIST || fi->flags & O_EXCL)
+			break;
+		rc = ns_lookup(m, parent, name, &a); /* another process was faster */
+		if (rc != -ENOENT)
+			break; /* else one more, and unlinked it */
+	}
 	if (rc == 0) {
 		rc = file_open(m, a.id, fi->flags, &h);
 		if (rc < 0)
