@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine as a store sees it: a mount with a cache of its own, which can be lost.
+
+A test that wants to wait asks status(); options make quiet moments short, no test relies on that.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+from lib.procs import kill, until, wait_gone
+
+# Short, so that tests are quick; overruled by a test that is about them.
+QUICK = {"commit": "0.2", "quiet": "0.2", "settle": "1"}
+
+
+class MountFailed(Exception):
+    """`holdfast mount` said no; its text is what it said."""
+
+
+def option_list(options):
+    """{"ro": True, "commit": 5, "takeover": False} as it stands behind -o."""
+    words = []
+    for name, value in options.items():
+        if value is True:
+            words.append(name)
+        elif value is not False and value is not None:
+            words.append(f"{name}={value}")
+    return ",".join(words)
+
+
+class Machine:
+    """One mount of `store` under `root`: mnt/ is the mount point, cache/ what dies with the machine."""
+
+    def __init__(self, program, store, root, **options):
+        self.program = str(program)
+        self.store = store
+        self.root = pathlib.Path(root)
+        self.path = self.root / "mnt"
+        self.cache = self.root / "cache"
+        self.log = self.root / "log"
+        self.options = QUICK | options
+        self.pid = None
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(exist_ok=True)
+        self.log.touch()
+
+    # ---- the command line ----
+
+    def environment(self):
+        reports = self.root / "sanitizer"
+        return (
+            os.environ
+            | self.store.env
+            | {
+                "HOLDFAST_LOG": "1",
+                "ASAN_OPTIONS": f"log_path={reports}",
+                "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={reports}",
+                "TSAN_OPTIONS": f"log_path={reports}",
+            }
+        )
+
+    def command(self, *arguments, timeout=120):
+        """`holdfast ARGUMENT...`; its exit status is the caller's to judge."""
+        return subprocess.run(
+            [self.program, *map(str, arguments)],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def mount(self, seconds=60, **options):
+        """Returns self when the mount serves; MountFailed with what was said otherwise."""
+        assert self.pid is None, "is mounted"
+        words = option_list({"cache": self.cache} | self.options | options)
+        with open(self.log, "ab") as log:
+            start = log.tell()
+            done = subprocess.run(
+                [self.program, "mount", self.store.uri, str(self.path), "-o", words],
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                timeout=seconds,
+                check=False,
+            )
+        if done.returncode != 0:
+            raise MountFailed(self.log_text(start))
+        self.pid = self.status()["pid"]
+        return self
+
+    def status(self):
+        done = self.command("status", self.path, "--json", timeout=30)
+        assert done.returncode == 0, f"status: {done.stderr}\n{self.log_text()[-4000:]}"
+        return json.loads(done.stdout)
+
+    def sync(self, seconds=60):
+        """Until another machine would get all of it."""
+        done = self.command("sync", self.path, "--timeout", seconds, timeout=seconds + 30)
+        assert done.returncode == 0, f"sync: {done.stderr}\n{self.log_text()[-4000:]}"
+
+    def umount(self, *arguments, seconds=90, expect=0):
+        """`holdfast umount`, and the end of the daemon; what it printed."""
+        done = self.command("umount", self.path, *arguments, timeout=seconds + 30)
+        assert done.returncode == expect, (
+            f"umount: {done.returncode}, wanted {expect}: {done.stderr}\n{self.log_text()[-4000:]}"
+        )
+        if not os.path.ismount(self.path):
+            wait_gone(self.pid, seconds)
+            self.pid = None
+        return done.stderr
+
+    # ---- losing it ----
+
+    def kill(self):
+        """kill -9 of the daemon; the cache stays."""
+        if self.pid is None:
+            return
+        kill(self.pid)
+        wait_gone(self.pid)
+        self.pid = None
+        self.detach()
+
+    def detach(self):
+        """Takes a dead mount out of the tree, whoever still looks at it."""
+        subprocess.run(
+            ["fusermount3", "-u", "-z", "-q", str(self.path)],
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+            check=False,
+        )
+
+    def wipe(self):
+        """The disk goes with the machine."""
+        assert self.pid is None, "is mounted"
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def lose(self):
+        self.kill()
+        self.wipe()
+
+    def replace(self, **options):
+        """This machine is lost, and a new one takes its place."""
+        self.lose()
+        return self.mount(takeover=True, **options)
+
+    def renew(self, **options):
+        """Unmounted in peace, then mounted with an empty cache: all comes from the store."""
+        self.umount()
+        self.wipe()
+        return self.mount(**options)
+
+    # ---- looking at it ----
+
+    def until(self, ask, what, seconds=60):
+        """Asks status until `ask` is content with it."""
+
+        def answer():
+            status = self.status()
+            return status if ask(status) else None
+
+        try:
+            return until(answer, seconds, what)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; {self.status()}\n{self.log_text()[-4000:]}") from None
+
+    def until_good_moves(self, seconds=60):
+        """Until the good moment is another than now."""
+        good = self.status()["good"]
+        return self.until(lambda s: s["good"] > good, "the good moment moves", seconds)
+
+    def log_text(self, start=0):
+        with open(self.log, "rb") as log:
+            log.seek(start)
+            return log.read().decode(errors="replace")
+
+    def complaints(self):
+        """What the sanitizers said of the daemon and of the commands, if anything."""
+        return "\n".join(p.read_text(errors="replace") for p in self.root.glob("sanitizer.*"))
+
+    def close(self):
+        """Leaves nothing behind, whatever happened; then says what the sanitizers said."""
+        self.kill()
+        self.detach()
+        complaints = self.complaints()
+        if complaints:
+            raise AssertionError(f"sanitizer:\n{complaints}")

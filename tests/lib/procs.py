@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes: waiting by asking, and leaving none behind."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+
+
+def until(ask, seconds, what):
+    """Asks until the answer is true, and returns it."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = ask()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+def wait_gone(pid, seconds=30):
+    """Until a process that need not be our child has ended."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        ready, _, _ = select.select([fd], [], [], seconds)
+        assert ready, f"process {pid} has not ended within {seconds} s"
+    finally:
+        os.close(fd)
+
+
+def kill(pid, number=signal.SIGKILL):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+class Group:
+    """A command in a process group of its own, which ends as a whole."""
+
+    def __init__(self, command, **popen):
+        self.process = subprocess.Popen(command, start_new_session=True, **popen)
+        self.pid = self.process.pid
+
+    def signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def kill(self):
+        """kill -9, as a lost machine does it; returns when all is gone."""
+        self.signal(signal.SIGKILL)
+        return self.process.wait(timeout=30)
+
+    def wait(self, seconds):
+        return self.process.wait(timeout=seconds)
+
+    def running(self):
+        return self.process.poll() is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
