@@ -14,18 +14,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/fault.h"
+#include "store/dir_root.h"
 
-#define DIR_KEY_MAX 1024
 #define DIR_GET_MOST (64u << 20) /* larger objects are read by ranges */
-
-/* The directory, opened when it is first there and held open: if it is unmounted behind our back,
- * we must not go on in the empty directory below the mount point. */
-struct dir_root;
-int dir_root_new(const char *path, struct dir_root **out, struct fault *f);
-struct dir_root *dir_root_ref(struct dir_root *d);
-void dir_root_unref(struct dir_root *d);
-SCOPE_PTR(struct dir_root, dir_root_unref)
 
 /* Fails, all four: -EINVAL not a key; -ENOENT; -EACCES; -ENOSPC, -EDQUOT; others SOON where the
  * next try may go better. */

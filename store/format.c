@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-#define KEY "store.json"
-#define DEADLINE_NS (30 * NS_PER_S) /* a person waits */
+#define KEY             "store.json"
+#define DEADLINE_NS     (30 * NS_PER_S) /* a person waits */
 #define STORE_JSON_MOST (64u << 10)
 
 static void json_end(json_t *j)
@@ -32,7 +32,8 @@ int store_format_encode(const struct store_format *s, struct buf *out)
 
 	hex_of(s->id.b, sizeof(s->id.b), id);
 	hex_of(s->secret, sizeof(s->secret), secret);
-	buf_addf(out, "{\"format\": %u,\n \"id\": \"%s\",\n \"secret\": \"%s\",\n \"unfenced\": %s}\n",
+	buf_addf(out,
+		 "{\"format\": %u,\n \"id\": \"%s\",\n \"secret\": \"%s\",\n \"unfenced\": %s}\n",
 		 s->format, id, secret, s->unfenced ? "true" : "false");
 	return buf_ok(out) ? 0 : -ENOMEM;
 }
@@ -84,7 +85,8 @@ int store_format_decode(const void *data, size_t len, struct store_format *out, 
 		return corrupt(f, "it has no \"format\"");
 	if (format != STORE_FORMAT)
 		return fault_set(f, -EPROTONOSUPPORT, FAULT_FINAL,
-				 "the store has format %lld and this holdfast reads format %d: use a newer one",
+				 "the store has format %lld and this holdfast reads format %d: use "
+				 "a newer one",
 				 (long long)format, STORE_FORMAT);
 	if (!unhex(json_string_value(json_object_get(j, "id")), s.id.b, sizeof(s.id.b)))
 		return corrupt(f, "\"id\" is not 32 hex digits");
@@ -133,11 +135,13 @@ static int judge_probe(const struct store_probe *p, bool unfenced, struct fault 
 	else if (!p->ranges)
 		lacks = "does not serve ranges";
 	if (lacks)
-		return fault_set(f, -ENOTSUP, FAULT_FINAL, "it %s: no store can be kept there", lacks);
+		return fault_set(f, -ENOTSUP, FAULT_FINAL, "it %s: no store can be kept there",
+				 lacks);
 	if (!p->create_only && !unfenced)
-		return fault_set(f, -ENOTSUP, FAULT_FINAL,
-				 "it ignores If-None-Match, so two writers could not be told apart; "
-				 "--unfenced makes a store for one writer at a time, kept by you");
+		return fault_set(
+			f, -ENOTSUP, FAULT_FINAL,
+			"it ignores If-None-Match, so two writers could not be told apart; "
+			"--unfenced makes a store for one writer at a time, kept by you");
 	return 0;
 }
 

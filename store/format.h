@@ -37,7 +37,7 @@ int store_probe(struct objects *o, struct store_probe *out, struct fault *f);
  * store ignores conditions and !unfenced.
  */
 int store_make(struct objects *o, bool unfenced, struct store_format *out, struct fault *f);
-/* -ENOENT: no store there ("holdfast mkfs URI makes one"); -EPROTONOSUPPORT: another format version. */
+/* -ENOENT: no store there ("holdfast mkfs URI makes one"); -EPROTONOSUPPORT: another version. */
 int store_load(struct objects *o, struct store_format *out, struct fault *f);
 int store_format_encode(const struct store_format *s, struct buf *out);
 int store_format_decode(const void *data, size_t len, struct store_format *out, struct fault *f);

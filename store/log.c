@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DIGITS 20
-#define HALF UINT64_C(10000000000) /* 10^10: 10^20 - 1 is two halves of ten digits */
+#define DIGITS     20
+#define HALF       UINT64_C(10000000000) /* 10^10: 10^20 - 1 is two halves of ten digits */
 #define RANGE_MOST 4096
-#define IN_FLIGHT 32
-#define DIR_MOST 100
+#define IN_FLIGHT  32
+#define DIR_MOST   100
 
 /* ---- names ---- */
 

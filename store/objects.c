@@ -40,7 +40,7 @@ struct store {
 struct objects {
 	const struct store *store;
 	struct loop *loop;
-	void *me; /* the kind's, by ops->open() */
+	void *me;                 /* the kind's, by ops->open() */
 	struct object_req *first; /* requests under way */
 	uint64_t random;
 };
@@ -180,6 +180,7 @@ static void finish(struct object_req *r)
 	r->priv.phase = IDLE;
 	if (r->rc == 0)
 		r->fault = FAULT_NONE; /* of earlier tries */
+
 	r->done(r); /* may free r */
 }
 
@@ -283,7 +284,8 @@ static void judge(struct object_req *r)
 		try_now(r);
 		return;
 	}
-	if (r->rc == 0 || r->once || r->fault.retry == FAULT_FINAL || r->fault.retry == FAULT_RELOAD)
+	if (r->rc == 0 || r->once || r->fault.retry == FAULT_FINAL ||
+	    r->fault.retry == FAULT_RELOAD)
 		finish(r);
 	else
 		wait_or_give_up(r);
@@ -440,6 +442,6 @@ int object_cut(struct object_req *r, const char *what)
 {
 	bool again = ++r->priv.cuts < CUTS_MOST;
 
-	return fault_set(&r->fault, -EIO, again ? FAULT_SOON : FAULT_FINAL, "GET %.120s: %s", r->key,
-			 what);
+	return fault_set(&r->fault, -EIO, again ? FAULT_SOON : FAULT_FINAL, "GET %.120s: %s",
+			 r->key, what);
 }

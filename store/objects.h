@@ -54,34 +54,36 @@ struct object_try {
 	uint64_t retry_after_ns; /* set with a PACED fault where the store names a time */
 	/* LIST: what the pages so far hold */
 	unsigned keys;
-	size_t last;       /* offset of the newest key in body */
-	bool more;         /* there are keys behind this page */
-	struct buf token;  /* where the store goes on; empty: behind the newest key */
+	size_t last;      /* offset of the newest key in body */
+	bool more;        /* there are keys behind this page */
+	struct buf token; /* where the store goes on; empty: behind the newest key */
 };
 
 struct object_req {
 	/* the caller's, unchanged until done() */
 	enum object_op op;
-	const char *key;          /* LIST: the prefix */
-	uint64_t off, len;        /* GET: a range; len 0: the whole object */
-	uint8_t *dest;            /* GET: into this memory (len bytes), else into body */
-	const struct iovec *iov;  /* PUT */
+	const char *key;         /* LIST: the prefix */
+	uint64_t off, len;       /* GET: a range; len 0: the whole object */
+	uint8_t *dest;           /* GET: into this memory (len bytes), else into body */
+	const struct iovec *iov; /* PUT */
 	int iovs;
-	bool create_only;         /* PUT: fails with -EEXIST (RELOAD) if the key exists */
-	const char *after;        /* LIST: keys behind this one; may be NULL */
-	unsigned most;            /* LIST: at most so many keys; 0: all, over as many pages as it takes */
-	uint64_t deadline_ns;     /* monotonic: give up then; 0: try for ever (SOON and PACED faults only) */
-	bool once;                /* no second try */
-	void (*retrying)(struct object_req *r); /* a try failed with r->fault, another follows; may be NULL */
-	bool spoil_checksum;      /* PUT: send a wrong one; the probe asks whether anybody looks */
+	bool create_only;     /* PUT: fails with -EEXIST (RELOAD) if the key exists */
+	bool spoil_checksum;  /* PUT: send a wrong one; the probe asks whether anybody looks */
+	const char *after;    /* LIST: keys behind this one; may be NULL */
+	unsigned most;        /* LIST: at most so many keys; 0: all, in as many pages as it takes */
+	uint64_t deadline_ns; /* monotonic: give up then; 0: try for ever */
+	bool once;            /* no second try */
+	/* A try failed with r->fault, another follows; may be NULL.  It leaves r as it is. */
+	void (*retrying)(struct object_req *r);
 	void (*done)(struct object_req *r);
 	void *arg;
 	/* result */
-	int rc;                   /* 0 or a negative errno: -ENOENT, -EEXIST, -EACCES, -ECANCELED … */
+	int rc; /* 0 or a negative errno: -ENOENT, -EEXIST, -EACCES, -ECANCELED … */
 	struct fault fault;
-	struct buf body;          /* GET without dest; LIST: the keys, in order, each NUL-ended; ended by object_req_fini() */
-	size_t got;               /* GET: bytes received.  A body shorter than asked for is a fault, not a result */
-	uint64_t size;            /* GET: size of the whole object where the reply said it, else 0 */
+	/* GET without dest: the bytes.  LIST: the keys, in order, each NUL-ended. */
+	struct buf body;
+	size_t got;    /* GET: bytes received; fewer than asked for is a fault, not a result */
+	uint64_t size; /* GET: of the whole object where the reply said it, else 0 */
 	struct object_try priv;
 };
 
@@ -97,13 +99,16 @@ const struct store *objects_store(const struct objects *o);
  * end it.  409 (ConditionalRequestConflict) is SOON.  PUT carries a CRC32C that the store verifies.
  */
 void objects_start(struct objects *o, struct object_req *r);
-void objects_cancel(struct objects *o, struct object_req *r); /* done() with -ECANCELED before it returns */
-/* Start and run the loop until done; for owners of the loop with nothing else to do.  Returns r->rc; f (may be NULL) gets r->fault. */
+/* done() is called with -ECANCELED before it returns.  Nothing happens to one that is not open. */
+void objects_cancel(struct objects *o, struct object_req *r);
+/* Start and run the loop until done; for owners of the loop with nothing else to do.  Returns
+ * r->rc; f (may be NULL) gets r->fault. */
 int objects_do(struct objects *o, struct object_req *r, struct fault *f);
 void object_req_fini(struct object_req *r);
 
 /* Small helpers over objects_do(). */
-int objects_get(struct objects *o, const char *key, uint64_t deadline_ns, struct buf *out, struct fault *f);
+int objects_get(struct objects *o, const char *key, uint64_t deadline_ns, struct buf *out,
+		struct fault *f);
 int objects_put(struct objects *o, const char *key, const void *data, size_t len, bool create_only,
 		uint64_t deadline_ns, struct fault *f);
 

@@ -11,8 +11,8 @@
 #include "store/format.h"
 
 #define DEADLINE_NS (60 * NS_PER_S) /* for all of it */
-#define KEYS 5
-#define KEY_MAX 64
+#define KEYS        5
+#define KEY_MAX     64
 
 struct probe {
 	struct objects *o;

@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 
-#define SOON_FIRST_NS (50 * NS_PER_MS)
-#define PACED_FIRST_NS (500 * NS_PER_MS)
-#define WAIT_MOST_NS (10 * NS_PER_S)
+#define SOON_FIRST_NS       (50 * NS_PER_MS)
+#define PACED_FIRST_NS      (500 * NS_PER_MS)
+#define WAIT_MOST_NS        (10 * NS_PER_S)
 #define RETRY_AFTER_MOST_NS (300 * NS_PER_S) /* a store that asks for hours is asked again */
-#define LEFT_LEAST_NS (20 * NS_PER_MS)       /* no answer comes in less */
+#define LEFT_LEAST_NS       (20 * NS_PER_MS) /* no answer comes in less */
 
 static uint64_t doubled(uint64_t first, unsigned tries)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* S3's answers.  A row is all there is to say about a kind of answer; the first that fits counts. */
+/* S3's answers.  A row is all there is to say about one; the first that fits counts. */
 #include "store/s3_answer.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #define CHECK_ENDPOINT "check AWS_ENDPOINT_URL: it does not speak S3"
 #define CHECK_PROXY "check the proxy in HTTPS_PROXY"
 #define CHECK_BUCKET "check the bucket's name, or create it"
+#define TOO_SHORT "the object is shorter than it should be"
 #define NOT_ALLOWED "its policy or the credentials' does not allow this"
 #define FREE_SPACE "free some space there, or raise its quota"
 
@@ -70,7 +71,7 @@ static const struct row {
 	{408, 408, NULL, ANY, {-ETIMEDOUT, FAULT_SOON, S3_FIX_NONE, ""}},
 	{409, 409, NULL, ANY, {-EAGAIN, FAULT_SOON, S3_FIX_NONE, ""}},
 	{412, 412, NULL, ANY, {-EEXIST, FAULT_RELOAD, S3_FIX_NONE, ""}},
-	{416, 416, NULL, ANY, {-EIO, FAULT_FINAL, S3_FIX_NONE, "the object is shorter than it should be"}},
+	{416, 416, NULL, ANY, {-EIO, FAULT_FINAL, S3_FIX_NONE, TOO_SHORT}},
 	{429, 429, NULL, ANY, {-EBUSY, FAULT_PACED, S3_FIX_NONE, ""}},
 	{400, 499, NULL, ANY, {-EINVAL, FAULT_FINAL, S3_FIX_NONE, ""}},
 	{501, 501, NULL, ANY, {-ENOTSUP, FAULT_FINAL, S3_FIX_NONE, ""}},

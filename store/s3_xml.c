@@ -12,8 +12,8 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 32
-#define DEPTH_MOST 8
-#define TEXT_MOST 8192 /* a key has 1 024 bytes, %-encoded three times that */
+#define DEPTH_MOST     8
+#define TEXT_MOST      8192 /* a key has 1 024 bytes, %-encoded three times that */
 
 struct walker {
 	XML_Parser parser;

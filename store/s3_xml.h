@@ -19,7 +19,7 @@ struct s3_error {
 bool s3_xml_error(const void *data, size_t len, struct s3_error *out);
 
 struct s3_page {
-	struct buf keys; /* as stored, each NUL-ended */
+	struct buf keys;  /* as stored, each NUL-ended */
 	struct buf token; /* NextContinuationToken, NUL-ended; empty: none */
 	bool truncated;
 };

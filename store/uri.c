@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define S3 "s3://"
-#define DIRECTORY "file://"
+#define S3         "s3://"
+#define DIRECTORY  "file://"
 #define BUCKET_MIN 3
 #define BUCKET_MAX 63
-#define PREFIX_MAX 512 /* S3's keys end at 1 024 bytes */
-#define DIR_MAX 3072   /* leaves room for keys in PATH_MAX */
+#define PREFIX_MAX 512  /* S3's keys end at 1 024 bytes */
+#define DIR_MAX    3072 /* leaves room for keys in PATH_MAX */
 
 void store_uri_fini(struct store_uri *u)
 {
@@ -153,7 +153,7 @@ int store_uri_parse(const char *text, struct store_uri *out, struct fault *f)
 	if (strncmp(text, DIRECTORY, strlen(DIRECTORY)) == 0)
 		return parse_dir(text, out, f);
 	if (text[0] == '/')
-		return fault_set(f, -EINVAL, FAULT_FINAL, "'%.100s' is not a store URI: write file://%.100s",
-				 text, text);
+		return fault_set(f, -EINVAL, FAULT_FINAL,
+				 "'%.100s' is not a store URI: write file://%.100s", text, text);
 	return refuse(f, text, "is not a store URI");
 }

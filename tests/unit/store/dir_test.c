@@ -201,6 +201,9 @@ static void a_list_begins_where_it_is_told(void **state)
 	assert_lists(x, "log/", "log/20z", 0, "");
 	assert_lists(x, "log/", "log/15", 0, "log/20/x log/20/y ");
 	assert_lists(x, "nothing/", NULL, 0, "");
+	assert_lists(x, "../", NULL, 0, "");
+	assert_lists(x, "/etc/", NULL, 0, "");
+	assert_lists(x, ".tmp/", NULL, 0, "");
 }
 
 static void what_a_killed_writer_leaves_is_never_listed(void **state)

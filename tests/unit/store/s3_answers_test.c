@@ -228,6 +228,20 @@ static void each_answer_has_its_code_class_and_words(void **state)
 	}
 }
 
+static void of_a_long_key_the_end_is_told(void **state)
+{
+	struct client *c = *state;
+	char key[300];
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	memset(key, 'x', sizeof(key));
+	strcpy(key + 250, "/the-end");
+	c->script[0] = ERROR("404", "NoSuchKey");
+	assert_int_equal(get(c, key, &body), -ENOENT);
+	assert_says(&c->f, "s3://bkt/…xxx");
+	assert_says(&c->f, "xxx/the-end: 404 NoSuchKey");
+}
+
 /* ---- what is tried again ---- */
 
 static void a_conflict_twice_is_tried_a_third_time(void **state)
@@ -861,6 +875,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_answer_has_its_code_class_and_words),
+		TEST(of_a_long_key_the_end_is_told),
 		TEST(a_conflict_twice_is_tried_a_third_time),
 		TEST(an_error_in_a_200_is_no_success),
 		TEST(denied_is_asked_once),
