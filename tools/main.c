@@ -21,6 +21,18 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
+	{.name = "mkfs", .run = cmd_mkfs, .help = "make a store",
+	 .usage = "[--unfenced] URI", .page = "holdfast(1)"},
+	{.name = "mount", .run = cmd_mount, .help = "show a store as a directory",
+	 .usage = "[-f] [-o OPTION,...] URI DIR", .page = "holdfast-mount(8)", .own_help = true},
+	{.name = "umount", .run = cmd_umount, .help = "send what is unsent, then unmount",
+	 .usage = "[--timeout SECONDS] [--discard] DIR", .page = "holdfast(1)"},
+	{.name = "status", .run = cmd_status, .help = "say how a mount stands",
+	 .usage = "[--json] [--watch] DIR", .page = "holdfast(1)"},
+	{.name = "sync", .run = cmd_sync, .help = "wait until another machine would get it all",
+	 .usage = "[--timeout SECONDS] [PATH]", .page = "holdfast(1)"},
+	{.name = "ls", .run = cmd_ls, .help = "list what a store holds, without a mount",
+	 .usage = "[-l] [-R] URI[@COMMIT][:PATH]", .page = "holdfast(1)"},
 	{.name = NULL},
 };
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See status_text.h. */
+#include "tools/status_text.h"
+
+#include "tools/words.h"
+
+static const char *text_of(const json_t *status, const char *key)
+{
+	const char *text = json_string_value(json_object_get(status, key));
+
+	return text ? text : "";
+}
+
+static double number_of(const json_t *status, const char *key)
+{
+	return json_number_value(json_object_get(status, key));
+}
+
+static long long count_of(const json_t *status, const char *key)
+{
+	return (long long)json_integer_value(json_object_get(status, key));
+}
+
+static void add_mode(const json_t *status, struct buf *out)
+{
+	const char *story = text_of(status, "story"), *why = text_of(status, "why_read_only");
+
+	buf_addf(out, "mode     %s", text_of(status, "mode"));
+	if (*story)
+		buf_addf(out, "; %s", story);
+	if (*why)
+		buf_addf(out, "; %s", why);
+	buf_addf(out, "\n");
+}
+
+/* "commit 42, which holds everything"; the age counts from its freezing, while there is more. */
+static void add_good(const json_t *status, struct buf *out)
+{
+	long long good = count_of(status, "good"), commit = count_of(status, "commit");
+	double age = number_of(status, "good_age_seconds");
+	char span[WORDS_MAX];
+
+	if (!good && !commit)
+		buf_addf(out, "none yet");
+	else if (!good)
+		buf_addf(out, "none yet; the newest commit is %lld", commit);
+	else if (age > 0)
+		buf_addf(out, "commit %lld, %s old", good, words_span(age, span));
+	else
+		buf_addf(out, "commit %lld, which holds everything", good);
+}
+
+static void add_unsent(const json_t *status, struct buf *out)
+{
+	const json_t *flush = json_object_get(status, "flush_seconds");
+	double dirty = number_of(status, "dirty_bytes");
+	char bytes[WORDS_MAX], rate[WORDS_MAX], span[WORDS_MAX];
+
+	if (dirty <= 0) {
+		buf_addf(out, "nothing");
+		return;
+	}
+	buf_addf(out, "%s", words_bytes(dirty, bytes));
+	if (json_is_number(flush))
+		buf_addf(out, ", %s to flush at %s/s", words_span(json_number_value(flush), span),
+			 words_bytes(number_of(status, "rate_bytes_per_second"), rate));
+	else
+		buf_addf(out, ", time to flush not known yet");
+}
+
+/* What keeps the newest from being good. */
+static const char *obstacle(const json_t *status)
+{
+	const char *objection = text_of(status, "objection");
+
+	return *objection ? objection : text_of(status, "held_by");
+}
+
+static bool has_error(const json_t *status)
+{
+	return *text_of(status, "error") != '\0';
+}
+
+static void add_error(const json_t *status, struct buf *out)
+{
+	double failing = number_of(status, "failing_seconds");
+	char span[WORDS_MAX];
+
+	buf_addf(out, "%s", text_of(status, "error"));
+	if (failing > 0)
+		buf_addf(out, "; for %s now", words_span(failing, span));
+	if (count_of(status, "errors") > 1)
+		buf_addf(out, "; %lld errors in all", count_of(status, "errors"));
+}
+
+void status_text(const json_t *status, struct buf *out)
+{
+	char bytes[WORDS_MAX];
+
+	buf_addf(out, "store    %s\n", text_of(status, "store"));
+	add_mode(status, out);
+	buf_addf(out, "good     ");
+	add_good(status, out);
+	buf_addf(out, "\nunsent   ");
+	add_unsent(status, out);
+	buf_addf(out, "\n");
+	if (*obstacle(status))
+		buf_addf(out, "waiting  %s\n", obstacle(status));
+	if (has_error(status)) {
+		buf_addf(out, "error    ");
+		add_error(status, out);
+		buf_addf(out, "\n");
+	}
+	buf_addf(out, "cache    %s, %s\n", text_of(status, "cache"),
+		 words_bytes(number_of(status, "cache_bytes"), bytes));
+}
+
+void status_line(const json_t *status, struct buf *out)
+{
+	buf_addf(out, "good ");
+	add_good(status, out);
+	buf_addf(out, "; unsent ");
+	add_unsent(status, out);
+	if (*obstacle(status))
+		buf_addf(out, "; waiting: %s", obstacle(status));
+	if (has_error(status)) {
+		buf_addf(out, "; error: ");
+		add_error(status, out);
+	}
+	buf_addf(out, "\n");
+}

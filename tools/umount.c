@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * holdfast umount: end a mount, and say whether everything is where another machine would find it.
+ * A failure before the unmounting leaves the mount as it was.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/ending.h"
+#include "tools/holders.h"
+#include "tools/tools.h"
+#include "tools/words.h"
+
+#define TOP_INODE 1 /* of every holdfast mount */
+
+struct umount {
+	double timeout_s;
+	bool discard;
+	const char *dir;     /* as it was named */
+	char real[PATH_MAX]; /* as the kernel knows it */
+	json_t *status;      /* before the end */
+	bool progress_shown;
+};
+
+static int usage(void)
+{
+	fputs("holdfast umount: usage: holdfast umount [--timeout SECONDS] [--discard] DIR\n",
+	      stderr);
+	return VERB_USAGE;
+}
+
+static int parse(int argc, char **argv, struct umount *out)
+{
+	static const struct option options[] = {
+		{"timeout", required_argument, NULL, 't'},
+		{"discard", no_argument, NULL, 'd'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'd')
+			out->discard = true;
+		else if (c != 't' || !words_parse_seconds(optarg, &out->timeout_s))
+			return usage();
+	}
+	if (argc - optind != 1)
+		return usage();
+	out->dir = argv[optind];
+	return 0;
+}
+
+/* ---- what is shown ---- */
+
+static void show_progress(void *arg, uint64_t left_bytes, const char *why)
+{
+	struct umount *u = arg;
+	char bytes[WORDS_MAX];
+
+	if (left_bytes > 0)
+		fprintf(stderr, "\r\033[K%s left", words_bytes((double)left_bytes, bytes));
+	else
+		fprintf(stderr, "\r\033[Kwaiting for the good moment");
+	if (*why)
+		fprintf(stderr, ": %.100s", why);
+	u->progress_shown = true;
+}
+
+static void clear_progress(struct umount *u)
+{
+	if (u->progress_shown)
+		fputs("\r\033[K", stderr);
+	u->progress_shown = false;
+}
+
+static int complain(const struct umount *u, const char *text, enum verb_status status)
+{
+	fprintf(stderr, "holdfast umount: %s: %s\n", u->dir, text);
+	return status;
+}
+
+/* ---- the end, one step after the other ---- */
+
+static int unmount(void *arg, struct fault *f)
+{
+	struct umount *u = arg;
+
+	clear_progress(u);
+	return ending_unmount(u->real, f);
+}
+
+/* Only a mount's top can be unmounted, and the kernel says no more than "invalid argument". */
+static int check_top(const struct umount *u, struct fault *f)
+{
+	struct stat st;
+
+	if (stat(u->real, &st) < 0)
+		return fault_errno(f, -errno, "%s", u->dir);
+	if (st.st_ino != TOP_INODE)
+		return fault_set(f, -EINVAL, FAULT_FINAL,
+				 "%s lies inside a mount: name the mount itself", u->dir);
+	return 0;
+}
+
+static int end_mount(struct umount *u, struct ending *e, struct fault *f)
+{
+	scoped(client_close) struct client c = CLIENT_NONE;
+	int rc = client_open(u->real, &c, f);
+
+	return rc < 0 ? rc : ending_run(&c, e, f);
+}
+
+/* Was anything not in the good moment when a mount was ended that was not to wait for it? */
+static bool was_behind(const json_t *status)
+{
+	return json_number_value(json_object_get(status, "dirty_bytes")) > 0 ||
+	       json_number_value(json_object_get(status, "good_age_seconds")) > 0 ||
+	       json_integer_value(json_object_get(status, "good")) !=
+		       json_integer_value(json_object_get(status, "commit"));
+}
+
+static int say_discarded(const struct umount *u)
+{
+	char bytes[WORDS_MAX], text[128];
+
+	(void)snprintf(text, sizeof(text),
+		       "unmounted; what came after commit %lld is discarded, %s of it not sent",
+		       (long long)json_integer_value(json_object_get(u->status, "good")),
+		       words_bytes(json_number_value(json_object_get(u->status, "dirty_bytes")),
+				   bytes));
+	return complain(u, text, VERB_UNSENT);
+}
+
+static int say_unsent(const struct umount *u, const struct fault *f)
+{
+	const char *cache = json_string_value(json_object_get(u->status, "cache"));
+	char text[PATH_MAX + sizeof(f->text) + 100];
+
+	(void)snprintf(text, sizeof(text),
+		       "unmounted; not all of it is in the store: %s; the rest is in %s and is "
+		       "sent when it is mounted again",
+		       f->text, cache ? cache : "the cache");
+	return complain(u, text, VERB_UNSENT);
+}
+
+static int say_busy(const struct umount *u)
+{
+	scoped(buf_fini) struct buf who = BUF_EMPTY;
+	char text[512];
+
+	holders_name(u->real, &who);
+	(void)snprintf(text, sizeof(text), "still mounted: in use by %s",
+		       who.len ? buf_str(&who) : "a process or another mount");
+	return complain(u, text, VERB_FAILED);
+}
+
+static int say_still_mounted(const struct umount *u, int rc, const struct fault *f)
+{
+	char text[sizeof(f->text) + 100];
+
+	if (rc == -EBUSY)
+		return say_busy(u);
+	(void)snprintf(text, sizeof(text),
+		       "still mounted: %s; --discard unmounts without what is unsent", f->text);
+	return complain(u, text, rc == -ETIMEDOUT ? VERB_UNSENT : VERB_FAILED);
+}
+
+/* A mount whose daemon has died serves nobody, and its cache is not in danger. */
+static int bury(struct umount *u)
+{
+	struct fault f = FAULT_NONE;
+
+	if (!realpath(u->dir, u->real))
+		return complain(u, strerror(errno), VERB_FAILED);
+	if (ending_unmount(u->real, &f) < 0)
+		return f.code == -EBUSY ? say_busy(u) : complain(u, f.text, VERB_FAILED);
+	return complain(u,
+			"its daemon was gone; unmounted; what it had not sent is in its cache and "
+			"is sent when it is mounted again",
+			VERB_UNSENT);
+}
+
+static int run(struct umount *u)
+{
+	struct ending e = {.timeout_s = u->timeout_s,
+			   .discard = u->discard,
+			   .unmount = unmount,
+			   .arg = u,
+			   .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+	struct fault f = FAULT_NONE;
+	int rc = client_status(u->dir, NULL, &u->status, &f);
+
+	if (rc == -ENOTCONN)
+		return bury(u);
+	if (rc == 0 && !realpath(u->dir, u->real))
+		rc = fault_errno(&f, -errno, "%s", u->dir);
+	if (rc == 0)
+		rc = check_top(u, &f);
+	if (rc < 0) {
+		fprintf(stderr, "holdfast umount: %s\n", f.text);
+		return VERB_FAILED;
+	}
+	rc = end_mount(u, &e, &f);
+	clear_progress(u);
+	if (rc < 0)
+		return e.unmounted ? say_unsent(u, &f) : say_still_mounted(u, rc, &f);
+	return u->discard && was_behind(u->status) ? say_discarded(u) : VERB_DONE;
+}
+
+int cmd_umount(int argc, char **argv)
+{
+	struct umount u = {.dir = NULL};
+	int rc = parse(argc, argv, &u);
+
+	if (rc == 0)
+		rc = run(&u);
+	json_decref(u.status);
+	return rc;
+}
