@@ -223,9 +223,25 @@ static char *read_copy(struct reader *r, size_t len, bool *oom)
 	return copy;
 }
 
+static int xattr_decode(struct reader *r, struct xattr *out, bool *oom, struct fault *f)
+{
+	size_t name_len = read_u8(r);
+	uint32_t len = read_u32(r);
+	char *name;
+
+	if (name_len == 0 || len > XATTR_VALUE_MAX)
+		return bad(f, "an extended attribute is out of bounds");
+	name = read_copy(r, name_len, oom);
+	*out = (struct xattr){.name = name, .value = (uint8_t *)read_copy(r, len, oom), .len = len};
+	if (name && strlen(name) != name_len)
+		return bad(f, "an extended attribute's name holds a NUL");
+	return 0;
+}
+
 static int decode_xattrs(struct reader *r, struct inode_rec *io, bool *oom, struct fault *f)
 {
 	uint32_t n = read_u16(r);
+	int rc = 0;
 
 	if (r->bad || n > XATTRS_MAX || n > read_left(r) / 6)
 		return bad(f, "more extended attributes than fit");
@@ -234,20 +250,9 @@ static int decode_xattrs(struct reader *r, struct inode_rec *io, bool *oom, stru
 	io->xattrs = calloc(n, sizeof(*io->xattrs));
 	if (!io->xattrs)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory for extended attributes");
-	io->xattr_n = n;
-	for (uint32_t x = 0; x < n; x++) {
-		struct xattr *a = &io->xattrs[x];
-		size_t name_len = read_u8(r);
-
-		a->len = read_u32(r);
-		if (name_len == 0 || a->len > XATTR_VALUE_MAX)
-			return bad(f, "an extended attribute is out of bounds");
-		a->name = read_copy(r, name_len, oom);
-		a->value = (uint8_t *)read_copy(r, a->len, oom);
-		if (a->name && strlen(a->name) != name_len)
-			return bad(f, "an extended attribute's name holds a NUL");
-	}
-	return 0;
+	for (; rc == 0 && io->xattr_n < n; io->xattr_n++)
+		rc = xattr_decode(r, &io->xattrs[io->xattr_n], oom, f);
+	return rc;
 }
 
 static int decode_symlink(struct reader *r, struct inode_rec *io, bool *oom, struct fault *f)

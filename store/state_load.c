@@ -66,78 +66,87 @@ static int links_add(struct links *l, struct link *x, struct fault *f)
 struct load {
 	struct objects *o;
 	const struct store_format *fmt;
-	uint64_t number;    /* what was asked for */
-	struct links chain; /* newest first */
+	uint64_t number;                 /* what was asked for */
+	struct links chain;              /* newest first */
+	struct record_head newest, last; /* of the chain */
 	struct links batch; /* records read, in order of number, and perhaps on no chain of ours */
 };
 
 /* ---- the chain ---- */
 
 static int link_decode(const struct store_format *fmt, uint64_t number, const struct buf *raw,
-		       struct links *out, struct fault *f)
+		       struct link *out, struct fault *f)
 {
 	struct link x = {.body = BUF_EMPTY};
 	int rc = record_decode(fmt, raw->data, raw->len, &x.head, &x.body, f);
 
-	if (rc == 0 && x.head.number != number)
+	if (rc == 0 && x.head.number != number) {
+		buf_fini(&x.body);
 		rc = fault_set(f, -EBADMSG, FAULT_FINAL, "it says that it is record %" PRIu64,
 			       x.head.number);
-	if (rc < 0) {
-		buf_fini(&x.body);
-		return f ? fault_in(f, "record %" PRIu64, number) : rc;
 	}
-	return links_add(out, &x, f);
+	if (rc < 0)
+		return f ? fault_in(f, "record %" PRIu64, number) : rc;
+	*out = x;
+	return 0;
 }
 
 static int each_record(void *arg, uint64_t number, const struct buf *raw, struct fault *f)
 {
 	struct load *l = arg;
+	struct link x;
+	int rc = link_decode(l->fmt, number, raw, &x, f);
 
-	return link_decode(l->fmt, number, raw, &l->batch, f);
-}
-
-static const struct record_head *newest(const struct load *l)
-{
-	return &l->chain.v[0].head;
+	return rc < 0 ? rc : links_add(&l->batch, &x, f);
 }
 
 /* The record whose state the chain still needs, 0 if it has come to its end. */
 static uint64_t wanted(const struct load *l)
 {
-	const struct record_head *last = &l->chain.v[l->chain.n - 1].head;
-
-	if (last->flags & RECORD_CUMULATIVE || last->from <= newest(l)->base_upto)
+	if (l->last.flags & RECORD_CUMULATIVE || l->last.from <= l->newest.base_upto)
 		return 0;
-	return last->from;
+	return l->last.from;
 }
 
 /* The oldest record that the chain can come to. */
 static uint64_t lowest(const struct load *l)
 {
-	const struct record_head *h = newest(l);
+	const struct record_head *h = &l->newest;
 
 	return h->cumulative > h->base_upto ? h->cumulative : h->base_upto + 1;
 }
 
-static int check_link(const struct load *l, struct fault *f)
+/* I2 of the record that was added last. */
+static int check_last(const struct load *l, struct fault *f)
 {
-	const struct record_head *h = &l->chain.v[l->chain.n - 1].head;
+	const struct record_head *h = &l->last;
 
 	if (h->kind == RECORD_STUB)
 		return fault_set(f, -ESTALE, FAULT_FINAL,
 				 "record %" PRIu64 " is a stub: its state is no longer kept",
 				 h->number);
-	if (h->flags & RECORD_CUMULATIVE && h->base_upto > newest(l)->base_upto)
+	if (h->flags & RECORD_CUMULATIVE && h->base_upto > l->newest.base_upto)
 		return fault_set(f, -EBADMSG, FAULT_FINAL,
 				 "record %" PRIu64 ": its run starts at %" PRIu64
-				 ", behind the base (0, %" PRIu64 "] of %" PRIu64,
-				 h->number, h->base_upto, newest(l)->base_upto, l->number);
+				 ", behind the base of %" PRIu64 ", (0, %" PRIu64 "]",
+				 h->number, h->base_upto, l->number, l->newest.base_upto);
 	if (wanted(l) > 0 && wanted(l) < lowest(l))
 		return fault_set(f, -EBADMSG, FAULT_FINAL,
 				 "record %" PRIu64 " extends %" PRIu64
-				 ", which the cumulative run of %" PRIu64 " passes by",
+				 ", which passes the cumulative run of %" PRIu64 " by",
 				 h->number, wanted(l), lowest(l));
 	return 0;
+}
+
+/* Takes the body of *x over, even on failure. */
+static int chain_add(struct load *l, struct link *x, struct fault *f)
+{
+	l->last = x->head;
+	if (l->chain.n == 0)
+		l->newest = x->head;
+	if (links_add(&l->chain, x, f) < 0)
+		return -ENOMEM;
+	return check_last(l, f);
 }
 
 /* Move what the chain wants from the batch, which starts at record `first`, to the chain. */
@@ -145,17 +154,14 @@ static int follow(struct load *l, uint64_t first, struct fault *f)
 {
 	int rc = 0;
 
-	while (rc == 0 && wanted(l) >= first) {
-		rc = links_add(&l->chain, &l->batch.v[wanted(l) - first], f);
-		if (rc == 0)
-			rc = check_link(l, f);
-	}
+	while (rc == 0 && wanted(l) >= first)
+		rc = chain_add(l, &l->batch.v[wanted(l) - first], f);
 	return rc;
 }
 
 static int read_chain(struct load *l, struct fault *f)
 {
-	int rc = check_link(l, f);
+	int rc = 0;
 
 	while (rc == 0 && wanted(l) > 0) {
 		uint64_t last = wanted(l), first = lowest(l);
@@ -271,7 +277,7 @@ static int read_runs(struct load *l, struct gets *g, struct state *s, struct fau
 /* The base's index is asked for first and comes while the chain is read. */
 static int read_state(struct load *l, struct state **out, struct fault *f)
 {
-	const struct record_head *h = newest(l);
+	const struct record_head *h = &l->newest;
 	scoped(state_unref) struct state *s = NULL;
 	scoped(gets_fini) struct gets g = GETS_EMPTY(l->o);
 	struct get *index = NULL;
@@ -286,7 +292,6 @@ static int read_state(struct load *l, struct state **out, struct fault *f)
 	rc = read_chain(l, f);
 	if (rc < 0)
 		return rc;
-	h = newest(l); /* the chain has grown, and moved */
 	s = state_new(l->fmt, h, l->chain.n);
 	if (!s || (index && !(s->base = packed_new(l->fmt, &h->base))))
 		return no_memory(f);
@@ -302,11 +307,14 @@ static int read_state(struct load *l, struct state **out, struct fault *f)
 static int read_newest(struct load *l, const struct buf *raw, struct fault *f)
 {
 	scoped(buf_fini) struct buf read = BUF_EMPTY;
+	struct link x;
 	int rc = 0;
 
 	if (!raw)
 		rc = log_read(l->o, LOG_DIR, l->number, 0, &read, f);
-	return rc < 0 ? rc : link_decode(l->fmt, l->number, raw ? raw : &read, &l->chain, f);
+	if (rc == 0)
+		rc = link_decode(l->fmt, l->number, raw ? raw : &read, &x, f);
+	return rc < 0 ? rc : chain_add(l, &x, f);
 }
 
 int state_load(struct objects *o, const struct store_format *fmt, uint64_t number,

@@ -678,7 +678,7 @@ static void a_chain_that_passes_its_cumulative_record_by_is_refused(void **state
 	head.cumulative = 3;
 	bucket_append(&b, &head, NULL);
 	assert_int_equal(load_at(&b, 4, &f), -EBADMSG);
-	assert_non_null(strstr(f.text, "record 4 extends 2"));
+	assert_non_null(strstr(f.text, "record 4 extends 2, which passes"));
 	bucket_close(&b);
 }
 
