@@ -451,6 +451,44 @@ static void a_whole_walk_reads_ranges_not_blocks(void **state)
 	bucket_close(&b);
 }
 
+static void what_was_read_is_kept_but_not_for_ever(void **state)
+{
+	scoped(run_builder_free) struct run_builder *builder = run_builder_new();
+	scoped(run_unref) struct run *run = NULL;
+	scoped(state_unref) struct state *s = NULL;
+	scoped(free) uint8_t *value = calloc(1, RUN_VALUE_MAX);
+	struct record_head head = {
+		.number = 2, .kind = RECORD_COMMIT, .slots = 1, .from = 1, .base_upto = 1};
+	struct fault f = FAULT_NONE;
+	struct bucket b;
+	uint8_t key[RUN_KEY_MAX];
+	size_t items = 0;
+
+	bucket_open(&b);
+	head.store = b.format.id;
+	for (uint64_t i = 1; i <= 6; i++) /* six blocks of 4 MiB: more than the cache holds */
+		assert_int_equal(run_builder_add(builder, key, key_of_inode(1, i, 0, key), value,
+						 RUN_VALUE_MAX),
+				 0);
+	assert_int_equal(run_builder_finish(builder, &run), 0);
+	assert_int_equal(run_pack(&b.format, &b.sink, run, &head.base, &f), 0);
+	bucket_append(&b, &head, NULL);
+	assert_int_equal(state_load(b.objects, &b.format, 2, NULL, &s, &f), 0);
+	assert_int_equal(state_walk(s, &b.source, "", 0, count_item, &items, &f), 0);
+	assert_int_equal(items, 6);
+	assert_int_equal(b.reads, 1);
+	for (uint64_t i = 6; i >= 1; i--) {
+		scoped(buf_fini) struct buf got = BUF_EMPTY;
+
+		assert_int_equal(state_find(s, &b.source, key, key_of_inode(1, i, 0, key), &got,
+					    &f),
+				 0);
+		assert_int_equal(b.reads,
+				 i >= 4 ? 1 : 1 + (4 - i)); /* 4, 5 and 6 were the last to come */
+	}
+	bucket_close(&b);
+}
+
 static int stop_at_once(void *arg, const struct run_item *item)
 {
 	return 17;
@@ -836,6 +874,7 @@ int main(void)
 		cmocka_unit_test(one_inode_takes_one_read_and_its_neighbours_none),
 		cmocka_unit_test(what_is_nowhere_is_told_so),
 		cmocka_unit_test(a_whole_walk_reads_ranges_not_blocks),
+		cmocka_unit_test(what_was_read_is_kept_but_not_for_ever),
 		cmocka_unit_test(a_walk_ends_when_it_is_told_to),
 		cmocka_unit_test(a_base_of_a_base_is_the_same),
 		cmocka_unit_test(a_packed_run_is_readable_as_packs),
