@@ -307,10 +307,12 @@ static int encode_node(struct run_builder *b, struct moment_node *mn)
 
 	if (mn->removed)
 		return inode_rec_remove(b, n->home, n->id, n->segments);
-	if (mn->view)
+	if (mn->view) {
 		rc = view_extents(mn->view, &mn->rec.extents);
-	else if (n->file)
+	} else if (n->file) {
 		rc = extents_copy(&n->file->stored, &mn->rec.extents);
+		mn->rec.attr.size = n->file->stored_size;
+	}
 	return rc < 0 ? rc : inode_rec_put(b, &mn->rec, n->segments);
 }
 
