@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of one version of one inode: how it is made, written, read, and what the store has of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/param.h>
+#include <sys/stat.h>
+
+#include "fs/cache/content_priv.h"
+
+/* ---- whole transfers ---- */
+
+ssize_t pread_all(int fd, void *data, size_t len, uint64_t off)
+{
+	size_t sum = 0;
+
+	while (sum < len) {
+		ssize_t n = pread(fd, (uint8_t *)data + sum, len - sum, (off_t)(off + sum));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		sum += (size_t)n;
+	}
+	return (ssize_t)sum;
+}
+
+ssize_t pwrite_all(int fd, const void *data, size_t len, uint64_t off)
+{
+	size_t sum = 0;
+
+	while (sum < len) {
+		ssize_t n = pwrite(fd, (const uint8_t *)data + sum, len - sum, (off_t)(off + sum));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		sum += (size_t)n;
+	}
+	return (ssize_t)sum;
+}
+
+/* ---- birth and death ---- */
+
+/* Not among the folder's contents yet; of size 0, all present. */
+static int open_content(struct content_dir *d, uint64_t id, uint32_t version, int flags, struct content **out, struct fault *f)
+{
+	struct content *c = calloc(1, sizeof(*c));
+	char name[CONTENT_NAME_MAX];
+
+	content_name(id, version, name);
+	if (!c)
+		return fault_errno(f, -ENOMEM, "cache: contents/%s", name);
+	*c = (struct content){.dir = d, .id = id, .version = version, .told = NEVER};
+	c->fd = openat(d->fd, name, flags | O_RDWR | O_CLOEXEC, 0600);
+	if (c->fd < 0) {
+		int rc = -errno;
+
+		free(c);
+		return fault_errno(f, rc, "cache: contents/%s", name);
+	}
+	atomic_init(&c->refs, 1);
+	atomic_init(&c->whole, true);
+	atomic_init(&c->in_sequence, true);
+	(void)pthread_mutex_init(&c->lock, NULL);
+	(void)pthread_mutex_init(&c->sync_lock, NULL);
+	content_dir_enter(c);
+	*out = c;
+	return 0;
+}
+
+static void close_content(struct content *c, bool delete)
+{
+	char name[CONTENT_NAME_MAX];
+
+	content_dir_leave(c);
+	content_account(c, -atomic_load(&c->bytes));
+	if (delete) {
+		content_name(c->id, c->version, name);
+		(void)unlinkat(c->dir->fd, name, 0); /* one that stays is swept at the next start */
+	}
+	fd_close(c->fd);
+	map_unref(c->map);
+	ranges_fini(&c->absent);
+	(void)pthread_mutex_destroy(&c->lock);
+	(void)pthread_mutex_destroy(&c->sync_lock);
+	free(c);
+}
+
+struct content *content_ref(struct content *c)
+{
+	if (c)
+		atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+	return c;
+}
+
+void content_unref(struct content *c)
+{
+	if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
+		close_content(c, !atomic_load(&c->dir->keep));
+}
+
+int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct content **out, struct fault *f)
+{
+	return open_content(d, id, version, O_CREAT | O_TRUNC, out, f);
+}
+
+/* Absent: `absent`, as far as the file goes.  The map: those of the extents that are needed for it. */
+static int map_absent(struct content *c, const struct extents *x)
+{
+	uint64_t size = content_size(c), off = 0;
+
+	for (size_t i = 0; i < x->n && off < size; off += x->v[i++].length) {
+		struct extent e = x->v[i];
+		int rc;
+
+		if (!ranges_meets(&c->absent, off, off + e.length))
+			continue;
+		if (e.kind == EXTENT_ZERO)
+			e.length = MIN(e.length, size - off);
+		rc = off + e.length <= size ? map_put(&c->map, off, &e) : -EBADMSG;
+		if (rc < 0)
+			return rc;
+	}
+	content_refresh(c, NEVER);
+	return 0;
+}
+
+int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *extents, uint64_t size,
+		       struct content **out, struct fault *f)
+{
+	uint64_t bytes = extents_bytes(extents);
+	struct content *c;
+	int rc;
+
+	if (bytes > size)
+		return fault_set(f, -EBADMSG, FAULT_FINAL, "inode %llx: extents of %llu bytes in a file of %llu",
+				 (unsigned long long)id, (unsigned long long)bytes, (unsigned long long)size);
+	rc = open_content(d, id, version, O_CREAT | O_TRUNC, &c, f);
+	if (rc < 0)
+		return rc;
+	rc = ftruncate(c->fd, (off_t)size) < 0 ? -errno : 0;
+	if (rc == 0) {
+		atomic_store(&c->size, size);
+		rc = ranges_add(&c->absent, 0, bytes);
+	}
+	if (rc == 0)
+		rc = map_absent(c, extents);
+	if (rc < 0) {
+		close_content(c, true);
+		return fault_errno(f, rc, "cache: content of inode %llx", (unsigned long long)id);
+	}
+	*out = c;
+	return 0;
+}
+
+/* What of [0, end) `present` lacks is absent. */
+static int adopt_present(struct content *c, const struct ranges *present, uint64_t end)
+{
+	struct range gap = {.to = 0};
+	int rc = 0;
+
+	if (!present)
+		return 0;
+	while (rc == 0 && ranges_next_gap(present, gap.to, end, &gap))
+		rc = ranges_add(&c->absent, gap.from, gap.to);
+	if (present->n && present->v[present->n - 1].to == NEVER)
+		c->told = present->v[present->n - 1].from;
+	return rc;
+}
+
+int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base, const struct ranges *present,
+		  struct content **out, struct fault *f)
+{
+	struct content *c;
+	struct stat st;
+	int rc = open_content(d, id, version, 0, &c, f);
+
+	if (rc < 0)
+		return rc;
+	rc = fstat(c->fd, &st) < 0 ? -errno : 0;
+	if (rc == 0) {
+		atomic_store(&c->size, (uint64_t)st.st_size);
+		content_account(c, (int64_t)st.st_blocks * 512);
+		rc = adopt_present(c, present, MIN((uint64_t)st.st_size, extents_bytes(base)));
+	}
+	if (rc == 0)
+		rc = map_absent(c, base);
+	if (rc < 0) {
+		close_content(c, false);
+		return fault_errno(f, rc, "cache: content %u of inode %llx", version, (unsigned long long)id);
+	}
+	atomic_store(&c->writes, 1); /* what was written before may not be on disk */
+	*out = c;
+	return 0;
+}
+
+/* ---- what is asked without the lock ---- */
+
+uint64_t content_id(const struct content *c)
+{
+	return c->id;
+}
+
+uint32_t content_version(const struct content *c)
+{
+	return c->version;
+}
+
+int content_fd(const struct content *c)
+{
+	return c->fd;
+}
+
+uint64_t content_size(struct content *c)
+{
+	return atomic_load_explicit(&c->size, memory_order_acquire);
+}
+
+bool content_is_whole(struct content *c)
+{
+	return atomic_load_explicit(&c->whole, memory_order_acquire);
+}
+
+bool content_in_sequence(struct content *c)
+{
+	return atomic_load_explicit(&c->in_sequence, memory_order_acquire);
+}
+
+uint64_t content_mapped(struct content *c)
+{
+	return atomic_load_explicit(&c->mapped, memory_order_acquire);
+}
+
+/*
+ * A write is counted after its bytes are there: one under way now, whose bytes may be read half, is counted later
+ * than this and found by content_map(), which waits for it.
+ */
+uint64_t content_stamp(struct content *c)
+{
+	return atomic_load_explicit(&c->stamp, memory_order_acquire);
+}
+
+/* ---- bookkeeping of a change ---- */
+
+void content_note_present(struct content *c, uint64_t from, uint64_t to)
+{
+	const struct content_notes *n = &c->dir->notes;
+
+	if (n->present && from < to)
+		n->present(n->arg, c->id, c->version, from, to - from);
+}
+
+void content_refresh(struct content *c, uint64_t lost_from)
+{
+	uint64_t size = content_size(c), at = MIN(content_mapped(c), MIN(lost_from, size));
+	struct range gap;
+
+	at = map_next_gap(c->map, at, size, &gap) ? gap.from : size;
+	atomic_store_explicit(&c->mapped, at, memory_order_release);
+	atomic_store_explicit(&c->whole, c->absent.n == 0, memory_order_release);
+	if (at == size)
+		atomic_store_explicit(&c->in_sequence, true, memory_order_release);
+}
+
+/* Before [from, to), which is below the size, changes.  On failure nothing may. */
+static int change_begin(struct content *c, uint64_t from, uint64_t to)
+{
+	int rc = views_preserve(c, from, to);
+
+	if (rc == 0 && map_meets(c->map, from, to))
+		rc = map_own(&c->map, c->absent.n + 1);
+	return rc;
+}
+
+/* What is still absent (a failed write changed part of the rest) keeps its place in the map. */
+static uint64_t map_lose(struct content *c, uint64_t from, uint64_t to)
+{
+	struct range r = {.to = from};
+	uint64_t low = NEVER;
+
+	if (!map_meets(c->map, from, to))
+		return NEVER;
+	while (ranges_next_gap(&c->absent, r.to, to, &r))
+		low = MIN(low, map_remove(c->map, r.from, r.to));
+	return low;
+}
+
+/* After it did, or may have in part (done < 0). */
+static int change_end(struct content *c, uint64_t from, uint64_t to, int done)
+{
+	uint64_t stamp = atomic_load(&c->stamp) + 1;
+	bool came = ranges_meets(&c->absent, from, to);
+	int rc = done;
+
+	if (rc == 0)
+		rc = ranges_remove(&c->absent, from, to);
+	if (rc == 0 && came)
+		content_note_present(c, from, to);
+	c->written[stamp % WRITES_KEPT] = (struct range){.from = from, .to = to};
+	atomic_store_explicit(&c->stamp, stamp, memory_order_release);
+	atomic_store_explicit(&c->in_sequence, false, memory_order_release);
+	content_refresh(c, MIN(map_lose(c, from, to), to));
+	return rc;
+}
+
+/* Beyond the size nothing is absent; the journal has to know before the file grows over what was. */
+static void grow_begin(struct content *c)
+{
+	uint64_t size = content_size(c);
+
+	if (size >= c->told)
+		return;
+	content_note_present(c, size, NEVER);
+	c->told = size;
+}
+
+static void grow_end(struct content *c, uint64_t size)
+{
+	atomic_store_explicit(&c->size, size, memory_order_release);
+}
+
+static void recount(struct content *c)
+{
+	struct stat st;
+
+	if (fstat(c->fd, &st) == 0)
+		content_account(c, (int64_t)st.st_blocks * 512 - atomic_load(&c->bytes));
+}
+
+/* ---- bytes ---- */
+
+static int write_at(struct content *c, const void *data, size_t len, uint64_t off)
+{
+	uint64_t size = content_size(c), end = off + len;
+	bool over = off < size;
+	ssize_t put;
+	int rc = 0;
+
+	if (over && content_cuts_absent(c, off, end))
+		return -ENODATA;
+	if (over)
+		rc = change_begin(c, off, MIN(end, size));
+	if (rc < 0)
+		return rc;
+	if (end > size)
+		grow_begin(c);
+	put = pwrite_all(c->fd, data, len, off);
+	atomic_fetch_add(&c->writes, 1);
+	rc = put < 0 ? (int)put : 0;
+	if (over)
+		rc = change_end(c, off, MIN(end, size), rc);
+	if (end <= size)
+		return rc;
+	if (rc < 0) {
+		(void)ftruncate(c->fd, (off_t)size); /* what of it went in; shortening needs no space */
+		return rc;
+	}
+	content_account(c, (int64_t)(end - MAX(off, size)));
+	grow_end(c, end);
+	return 0;
+}
+
+ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append, uint64_t *out_off)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (append)
+		off = content_size(c);
+	if (off > INT64_MAX - len)
+		rc = -EFBIG;
+	else if (len > 0)
+		rc = write_at(c, data, len, off);
+	pthread_mutex_unlock(&c->lock);
+	if (rc < 0)
+		return rc;
+	if (out_off)
+		*out_off = off;
+	return (ssize_t)len;
+}
+
+/* The entry that the new end would cut, if its bytes are not here.  A run of zeros can be cut. */
+static bool end_is_absent(const struct content *c, uint64_t size)
+{
+	size_t i = map_find(c->map, size);
+	const struct map_entry *e;
+
+	if (i == map_count(c->map))
+		return false;
+	e = &c->map->v[i];
+	return e->off < size && e->e.kind != EXTENT_ZERO && ranges_meets(&c->absent, e->off, size);
+}
+
+static int shrink(struct content *c, uint64_t size)
+{
+	uint64_t old = content_size(c);
+	int rc;
+
+	if (end_is_absent(c, size))
+		return -ENODATA;
+	rc = change_begin(c, size, old);
+	if (rc < 0)
+		return rc;
+	rc = ftruncate(c->fd, (off_t)size) < 0 ? -errno : 0;
+	if (rc < 0)
+		return rc;
+	(void)ranges_remove(&c->absent, size, NEVER); /* a tail: no hole, so it cannot fail */
+	grow_end(c, size);
+	return change_end(c, size, old, 0);
+}
+
+static int grow(struct content *c, uint64_t size)
+{
+	grow_begin(c);
+	if (ftruncate(c->fd, (off_t)size) < 0)
+		return -errno;
+	grow_end(c, size);
+	return 0;
+}
+
+int content_truncate(struct content *c, uint64_t size)
+{
+	int rc = 0;
+
+	if (size > INT64_MAX)
+		return -EFBIG;
+	pthread_mutex_lock(&c->lock);
+	if (size < content_size(c))
+		rc = shrink(c, size);
+	else if (size > content_size(c))
+		rc = grow(c, size);
+	atomic_fetch_add(&c->writes, 1);
+	recount(c);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+static int allocate(struct content *c, uint64_t off, uint64_t len, int mode)
+{
+	bool zeroes = mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE);
+	bool grows = !(mode & FALLOC_FL_KEEP_SIZE) && off + len > content_size(c);
+	uint64_t to = MIN(off + len, content_size(c));
+	int rc = 0;
+
+	zeroes = zeroes && off < to;
+	if (zeroes && content_cuts_absent(c, off, off + len))
+		return -ENODATA;
+	if (zeroes)
+		rc = change_begin(c, off, to);
+	if (rc < 0)
+		return rc;
+	if (grows)
+		grow_begin(c);
+	rc = fallocate(c->fd, mode, (off_t)off, (off_t)len) < 0 ? -errno : 0;
+	if (zeroes)
+		rc = change_end(c, off, to, rc);
+	if (rc == 0 && grows)
+		grow_end(c, off + len);
+	return rc;
+}
+
+int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode)
+{
+	int rc;
+
+	switch (mode) {
+	case 0:
+	case FALLOC_FL_KEEP_SIZE:
+	case FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE:
+	case FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE:
+	case FALLOC_FL_ZERO_RANGE:
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if (len == 0)
+		return -EINVAL;
+	if (off > INT64_MAX || len > INT64_MAX - off)
+		return -EFBIG;
+	pthread_mutex_lock(&c->lock);
+	rc = allocate(c, off, len, mode);
+	atomic_fetch_add(&c->writes, 1);
+	recount(c);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
+{
+	bool absent = false;
+
+	if (off > INT64_MAX - len)
+		return off > INT64_MAX ? -EINVAL : 0;
+	if (!content_is_whole(c)) {
+		pthread_mutex_lock(&c->lock);
+		absent = ranges_meets(&c->absent, off, off + len);
+		pthread_mutex_unlock(&c->lock);
+	}
+	return absent ? -ENODATA : pread_all(c->fd, data, len, off);
+}
+
+/* ---- data and holes ---- */
+
+/* The next absent byte at or after `off` that is not of a run of zeros; `*end`: where that entry does. */
+static uint64_t next_stored(const struct content *c, uint64_t off, uint64_t *end)
+{
+	struct range r;
+
+	for (size_t i = map_find(c->map, off); c->absent.n && i < map_count(c->map); i++) {
+		const struct map_entry *m = &c->map->v[i];
+
+		*end = map_entry_end(m);
+		if (m->e.kind != EXTENT_ZERO && ranges_next(&c->absent, MAX(off, m->off), *end, &r))
+			return r.from;
+	}
+	*end = NEVER;
+	return NEVER;
+}
+
+static off_t seek_data(const struct content *c, uint64_t off)
+{
+	uint64_t end, stored = next_stored(c, off, &end);
+	off_t here = lseek(c->fd, (off_t)off, SEEK_DATA);
+
+	if (here < 0 && errno != ENXIO)
+		return -errno;
+	if (here < 0 && stored == NEVER)
+		return -ENXIO;
+	return here < 0 ? (off_t)stored : (off_t)MIN((uint64_t)here, stored);
+}
+
+static off_t seek_hole(const struct content *c, uint64_t off, uint64_t size)
+{
+	while (off < size) {
+		uint64_t end;
+		off_t here = lseek(c->fd, (off_t)off, SEEK_HOLE);
+
+		if (here < 0)
+			return -errno;
+		if (next_stored(c, (uint64_t)here, &end) != (uint64_t)here)
+			return here;
+		off = end;
+	}
+	return (off_t)size;
+}
+
+off_t content_seek(struct content *c, off_t off, int whence)
+{
+	off_t at;
+
+	if (whence != SEEK_DATA && whence != SEEK_HOLE)
+		return -EINVAL;
+	pthread_mutex_lock(&c->lock);
+	if (off < 0 || (uint64_t)off >= content_size(c))
+		at = -ENXIO;
+	else
+		at = whence == SEEK_DATA ? seek_data(c, (uint64_t)off) : seek_hole(c, (uint64_t)off, content_size(c));
+	pthread_mutex_unlock(&c->lock);
+	return at;
+}
+
+/* ---- sync ---- */
+
+/* Its times are the journal's matter, so fdatasync will do in either case. */
+int content_sync(struct content *c, bool data_only)
+{
+	uint64_t writes;
+	int rc = 0;
+
+	pthread_mutex_lock(&c->sync_lock);
+	writes = atomic_load(&c->writes);
+	if (writes != c->synced && fdatasync(c->fd) < 0)
+		rc = -errno;
+	if (rc == 0)
+		c->synced = writes;
+	if (rc == 0 && !c->name_synced) {
+		rc = content_dir_sync_name(c);
+		c->name_synced = rc == 0;
+	}
+	pthread_mutex_unlock(&c->sync_lock);
+	return rc;
+}
+
+/* ---- what the store has ---- */
+
+static bool written_since(const struct content *c, uint64_t stamp, uint64_t from, uint64_t to)
+{
+	uint64_t now = atomic_load(&c->stamp);
+
+	if (now - stamp > WRITES_KEPT)
+		return true; /* more than we remember */
+	for (uint64_t i = stamp + 1; i <= now; i++) {
+		const struct range *w = &c->written[i % WRITES_KEPT];
+
+		if (w->from < to && from < w->to)
+			return true;
+	}
+	return false;
+}
+
+int content_learn(struct content *c, uint64_t off, const struct extent *e)
+{
+	uint64_t size = content_size(c);
+	struct extent cut = *e;
+	int rc = 0;
+
+	if (e->kind == EXTENT_ZERO && off < size)
+		cut.length = MIN(e->length, size - off);
+	if (off + cut.length <= size)
+		rc = map_put(&c->map, off, &cut);
+	if (rc == 0)
+		rc = views_learn(c, off, e);
+	content_refresh(c, NEVER);
+	return rc;
+}
+
+int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct extents *x)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (written_since(c, stamp, off, off + extents_bytes(x)))
+		rc = -ESTALE;
+	for (size_t i = 0; rc == 0 && i < x->n; off += x->v[i++].length)
+		rc = content_learn(c, off, &x->v[i]);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+int content_present(struct content *c, struct ranges *out)
+{
+	scoped(ranges_fini) struct ranges r = RANGES_EMPTY;
+	struct range gap = {.to = 0};
+	int rc = 0;
+
+	pthread_mutex_lock(&c->lock);
+	while (rc == 0 && ranges_next_gap(&c->absent, gap.to, NEVER, &gap))
+		rc = ranges_add(&r, gap.from, gap.to);
+	pthread_mutex_unlock(&c->lock);
+	if (rc < 0)
+		return rc;
+	*out = r;
+	r = RANGES_EMPTY;
+	return 0;
+}

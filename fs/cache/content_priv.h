@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What content.c, fill.c, view.c and content_dir.c know of each other.
+ *
+ * I4: absent bytes are in the map: that is where they come from.  So one map serves for "the store has
+ *     this" and for "fetch it from there", and a partly absent chunk is never written over.
+ * I5: a byte below a view's size that changed since is in view->changed, and in view->side unless
+ *     the view's map had it then.
+ */
+#ifndef HOLDFAST_FS_CACHE_CONTENT_PRIV_H
+#define HOLDFAST_FS_CACHE_CONTENT_PRIV_H
+
+#include <pthread.h>
+
+#include "fs/cache/content.h"
+#include "fs/cache/map.h"
+
+#define WRITES_KEPT 64
+#define CONTENT_NAME_MAX 64
+#define NEVER UINT64_MAX
+
+struct content_dir {
+	int fd;
+	struct content_notes notes;
+	atomic_bool keep;
+	_Atomic uint64_t bytes;
+	/* contents there are, under lock */
+	pthread_mutex_t lock;
+	struct content *contents;
+};
+
+struct content {
+	/* fixed after it is made */
+	struct content_dir *dir;
+	uint64_t id;
+	uint32_t version;
+	int fd;
+	atomic_uint refs;
+	/* changed under lock, read without it: nobody waits for a write under way to learn these */
+	_Atomic uint64_t size;
+	_Atomic uint64_t mapped; /* first byte that the map lacks */
+	_Atomic uint64_t stamp;  /* writes over bytes that were there, counted when they are done */
+	_Atomic uint64_t writes; /* of any kind: what a sync has to catch up with */
+	atomic_bool whole, in_sequence;
+	/* under lock, which is held for one file operation */
+	pthread_mutex_t lock;
+	struct map *map;
+	struct ranges absent;
+	uint64_t told;                     /* the journal knows that from here on all is present; NEVER */
+	struct range written[WRITES_KEPT]; /* by stamp: the latest writes over bytes that were there */
+	struct view *views;
+	uint32_t views_made;
+	_Atomic int64_t bytes; /* our part of dir->bytes */
+	/* under sync_lock, which is held for one fdatasync */
+	pthread_mutex_t sync_lock;
+	uint64_t synced; /* `writes` that are on disk */
+	bool name_synced;
+	/* under dir->lock */
+	struct content *prev, *next;
+};
+
+struct view {
+	struct content *content;
+	atomic_uint refs;
+	uint32_t number;
+	uint64_t size;
+	/* under the content's lock */
+	struct view *prev, *next;
+	struct map *map;
+	struct ranges side, changed;
+	int side_fd; /* -1: nothing preserved */
+};
+
+/* content_dir.c */
+void content_name(uint64_t id, uint32_t version, char out[CONTENT_NAME_MAX]);
+void view_name(const struct view *v, char out[CONTENT_NAME_MAX]);
+void content_dir_enter(struct content *c);
+void content_dir_leave(struct content *c);
+int content_dir_sync_name(struct content *c);
+void content_account(struct content *c, int64_t bytes);
+
+/* content.c, under c's lock */
+void content_note_present(struct content *c, uint64_t from, uint64_t to);
+void content_refresh(struct content *c, uint64_t lost_from); /* `mapped` and the flags, after map or absent changed */
+/*
+ * These bytes are in the store: said to the map and to every view that holds the same ones.  Of the range
+ * nothing may have changed since it was read.
+ */
+int content_learn(struct content *c, uint64_t off, const struct extent *e);
+
+/* fill.c, under c's lock: would this write leave part of an absent chunk behind? */
+bool content_cuts_absent(struct content *c, uint64_t from, uint64_t to);
+
+/* view.c, under c's lock: before [from, to) changes.  On failure nothing may change. */
+int views_preserve(struct content *c, uint64_t from, uint64_t to);
+int views_learn(struct content *c, uint64_t off, const struct extent *e);
+
+/* Read or write all of it; reading ends early at the end of the file.  Bytes or a negative errno. */
+ssize_t pread_all(int fd, void *data, size_t len, uint64_t off);
+ssize_t pwrite_all(int fd, const void *data, size_t len, uint64_t off);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Absent bytes: which of them a read or a write needs, and how they come in. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/param.h>
+
+#include "fs/cache/content_priv.h"
+
+void need_fini(struct need *n)
+{
+	extents_fini(&n->extents);
+	free(n->offs);
+	*n = (struct need){.n = 0};
+}
+
+static int need_add(struct need *n, const struct map_entry *m)
+{
+	struct extents one = {.v = (struct extent *)&m->e, .n = 1};
+	scoped(extents_fini) struct extents copy = EXTENTS_EMPTY;
+	uint64_t *offs = realloc(n->offs, (n->n + 1) * sizeof(*offs));
+	int rc;
+
+	if (!offs)
+		return -ENOMEM;
+	n->offs = offs;
+	rc = extents_copy(&one, &copy);
+	if (rc == 0)
+		rc = extents_add(&n->extents, &copy.v[0]);
+	if (copy.n)
+		copy.v[0].data = NULL; /* handed over */
+	if (rc == 0)
+		n->offs[n->n++] = m->off;
+	return rc;
+}
+
+/* Does a write of [from, to) need this entry's old bytes?  Not if it covers all of it, or it can be cut. */
+static bool write_needs(const struct content *c, const struct map_entry *m, uint64_t from, uint64_t to)
+{
+	uint64_t end = map_entry_end(m);
+
+	if (m->e.kind == EXTENT_ZERO || !ranges_meets(&c->absent, m->off, end))
+		return false;
+	return m->off < from || end > to || !ranges_has(&c->absent, m->off, end);
+}
+
+static bool read_needs(const struct content *c, const struct map_entry *m, uint64_t from, uint64_t to)
+{
+	return ranges_meets(&c->absent, MAX(m->off, from), MIN(map_entry_end(m), to));
+}
+
+bool content_cuts_absent(struct content *c, uint64_t from, uint64_t to)
+{
+	if (c->absent.n == 0)
+		return false;
+	for (size_t i = map_find(c->map, from); i < map_count(c->map) && c->map->v[i].off < to; i++)
+		if (write_needs(c, &c->map->v[i], from, to))
+			return true;
+	return false;
+}
+
+/* ---- bytes come in ---- */
+
+/* What a write that failed half-way may have left in an absent run of zeros has to go. */
+static int put_zeros(struct content *c, uint64_t from, uint64_t to)
+{
+	static const uint8_t zeros[4096];
+
+	if (fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) == 0)
+		return 0;
+	for (ssize_t put; from < to; from += (uint64_t)put) {
+		put = pwrite_all(c->fd, zeros, MIN(sizeof(zeros), to - from), from);
+		if (put < 0)
+			return (int)put;
+	}
+	return 0;
+}
+
+static int put(struct content *c, const uint8_t *data, uint64_t from, uint64_t to)
+{
+	ssize_t n;
+
+	if (!data)
+		return put_zeros(c, from, to);
+	n = pwrite_all(c->fd, data, to - from, from);
+	if (n > 0)
+		content_account(c, n);
+	return n < 0 ? (int)n : 0;
+}
+
+/* Absent ones only.  data NULL: zeros. */
+static int fill(struct content *c, const uint8_t *data, uint64_t off, uint64_t end)
+{
+	struct range r;
+
+	while (ranges_next(&c->absent, off, end, &r)) {
+		int rc = put(c, data ? data + (r.from - off) : NULL, r.from, r.to);
+
+		if (rc == 0)
+			rc = ranges_remove(&c->absent, r.from, r.to);
+		if (rc < 0)
+			return rc;
+		content_note_present(c, r.from, r.to);
+	}
+	atomic_fetch_add(&c->writes, 1);
+	content_refresh(c, NEVER);
+	return 0;
+}
+
+int content_fill(struct content *c, const void *data, size_t len, uint64_t off)
+{
+	int rc;
+
+	pthread_mutex_lock(&c->lock);
+	rc = fill(c, data, off, off + len);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+/* ---- what is needed ---- */
+
+static int need_entry(struct content *c, const struct map_entry *m, struct need *out)
+{
+	switch (m->e.kind) {
+	case EXTENT_ZERO:
+		return fill(c, NULL, m->off, map_entry_end(m));
+	case EXTENT_INLINE:
+		return fill(c, m->e.data, m->off, map_entry_end(m));
+	default:
+		return need_add(out, m);
+	}
+}
+
+static int needs(struct content *c, uint64_t off, uint64_t end, bool for_write, struct need *out)
+{
+	struct range r;
+
+	for (size_t i = map_find(c->map, off); i < map_count(c->map) && c->map->v[i].off < end; i++) {
+		const struct map_entry *m = &c->map->v[i];
+		int rc;
+
+		if (!(for_write ? write_needs(c, m, off, end) : read_needs(c, m, off, end)))
+			continue;
+		rc = need_entry(c, m, out);
+		if (rc < 0)
+			return rc;
+	}
+	/* Against I4, so a bug; but a reader must not ask for ever. */
+	if (!for_write && out->n == 0 && ranges_next(&c->absent, off, end, &r))
+		return -EIO;
+	return 0;
+}
+
+int content_needs(struct content *c, uint64_t off, uint64_t len, bool for_write, struct need *out)
+{
+	scoped(need_fini) struct need n = {.n = 0};
+	int rc = 0;
+
+	if (content_is_whole(c) || len == 0 || off > UINT64_MAX - len)
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	if (c->absent.n)
+		rc = needs(c, off, off + len, for_write, &n);
+	pthread_mutex_unlock(&c->lock);
+	if (rc == 0) {
+		*out = n;
+		n = (struct need){.n = 0};
+	}
+	return rc;
+}
