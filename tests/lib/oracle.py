@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outside oracle: what a writer completed, noted off the mount, decides what a restore may show.
+"""The outside oracle: what a writer noted off the mount decides what a restore may show.
 
 A ledger is a file of JSON lines, each one synced before the writer goes on:
 
-    {"state": LABEL, "of": SET, "tree": {PATH: SHA256 or "-> TARGET" or "/"}}
+    {"kind": "plan", "of": SET, "state": N, "tree": {NAME: SHA256}}           what save N will write
+    {"kind": "state", "of": SET, "state": N, "tree": {PATH: SHA256 or ...}}   what is there after it
 
-SET tells sets apart that are judged each by itself (a directory a style of saving).
+SET tells apart what is judged each by itself (a directory a style of saving).
 """
 
 import hashlib
 import json
 import os
 import pathlib
+
+
+def digest_bytes(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 def digest(path):
@@ -23,16 +28,14 @@ def digest(path):
     return whole.hexdigest()
 
 
-def tree_of(root, skip=lambda path: False):
-    """{path below root: what it is}; directories count, so an empty one is seen."""
+def tree_of(root):
+    """{path below root: its digest, "-> TARGET" or "/"}; directories count, so an empty one is seen."""
     found = {}
     for directory, directories, files in os.walk(root):
         here = pathlib.Path(directory)
         for name in directories + files:
             path = here / name
             key = str(path.relative_to(root))
-            if skip(key):
-                continue
             if path.is_symlink():
                 found[key] = "-> " + os.readlink(path)
             elif path.is_dir():
@@ -52,33 +55,52 @@ def differences(was, now):
 
 
 class Ledger:
-    """What was completed, in order.  The writer's side adds, the judge's side reads."""
+    """What was planned and completed, in order.  The writer's side adds, the judge's side reads."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
 
-    def add(self, state, tree, of=""):
-        line = json.dumps({"state": state, "of": of, "tree": tree}) + "\n"
+    # ---- the writer ----
+
+    def _append(self, **line):
         fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(fd, line.encode())
+            os.write(fd, json.dumps(line).encode() + b"\n")
             os.fsync(fd)
         finally:
             os.close(fd)
 
-    def states(self, of=""):
+    def plan(self, state, tree, of=""):
+        self._append(kind="plan", of=of, state=state, tree=tree)
+
+    def add(self, state, tree, of=""):
+        self._append(kind="state", of=of, state=state, tree=tree)
+
+    def next_number(self, of=""):
+        """One more than any that was planned, also by a writer before us."""
+        return max((line["state"] for line in self.plans(of)), default=0) + 1
+
+    # ---- the judge ----
+
+    def _lines(self, kind, of):
         if not self.path.exists():
             return []
         with open(self.path, encoding="utf-8") as f:
             lines = [json.loads(line) for line in f if line.endswith("\n")]
-        return [line for line in lines if line["of"] == of]
+        return [line for line in lines if line["kind"] == kind and line["of"] == of]
 
-    def judge(self, root, of="", empty=False, skip=lambda path: False):
+    def plans(self, of=""):
+        return self._lines("plan", of)
+
+    def states(self, of=""):
+        return self._lines("state", of)
+
+    def judge(self, root, of="", empty=False):
         """The newest state that the tree under root is; AssertionError where it is none.
 
         `empty`: nothing at all is allowed as well (and is None).
         """
-        seen = tree_of(root, skip) if os.path.isdir(root) else {}
+        seen = tree_of(root)
         states = self.states(of)
         for state in reversed(states):
             if state["tree"] == seen:
