@@ -1,17 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The pages are clean mdoc, and holdfast(1) names every verb that the program has, and no other.
+# The pages are clean mdoc, and name every verb, mount option and status key that there is, and no other.
 set -u
 failed=0
 
-listed=$("$top_builddir/holdfast" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | sort)
-paged=$(sed -n '/^\.Sh COMMANDS/,/^\.Sh EXIT/s/^\.It Cm \([a-z]*\).*/\1/p' \
-	"$top_srcdir/man/holdfast.1" | sort)
-if [ "$listed" != "$paged" ]; then
-	echo "holdfast --help lists:" $listed
-	echo "holdfast(1) explains:" $paged
+# section PAGE FROM TO MACRO: the first words of the items between two headings.
+section()
+{
+	sed -n "/^\.Sh $2/,/^\.Sh $3/s/^\.It $4 \([a-z_]*\).*/\1/p" "$top_srcdir/man/$1" | sort
+}
+
+# same WHAT LISTED PAGED
+same()
+{
+	[ "$2" = "$3" ] && return 0
+	echo "$1 that there are:" $2
+	echo "$1 on the page:" $3
 	failed=1
-fi
+}
+
+same verbs "$("$top_builddir/holdfast" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | sort)" \
+	"$(section holdfast.1 COMMANDS EXIT Cm)"
+same 'mount options' \
+	"$("$top_builddir/holdfast" mount --help | sed -n 's/^  -o \([a-z_]*\).*/\1/p' | sort)" \
+	"$(section holdfast-mount.8 'MOUNT OPTIONS' 'THE GOOD MOMENT' Cm)"
+same 'status keys' \
+	"$(sed -n 's/.*json_object_set_new(j, "\([a-z_]*\)".*/\1/p' "$top_srcdir/fs/status.c" | sort)" \
+	"$(section holdfast-mount.8 STATUS ENDING Li)"
 
 if [ -z "$MANDOC" ]; then
 	echo 'skipped: mandoc is missing'
