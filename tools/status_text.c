@@ -2,6 +2,8 @@
 /* See status_text.h. */
 #include "tools/status_text.h"
 
+#include <string.h>
+
 #include "tools/words.h"
 
 static const char *text_of(const json_t *status, const char *key)
@@ -93,17 +95,29 @@ static void add_error(const json_t *status, struct buf *out)
 		buf_addf(out, "; %lld errors in all", count_of(status, "errors"));
 }
 
+/* A mount that only looks has nothing to send, and its story says what it shows. */
+static bool only_looks(const json_t *status)
+{
+	return !count_of(status, "commit") && strcmp(text_of(status, "mode"), "read-only") == 0;
+}
+
+static void add_progress(const json_t *status, struct buf *out)
+{
+	buf_addf(out, "good     ");
+	add_good(status, out);
+	buf_addf(out, "\nunsent   ");
+	add_unsent(status, out);
+	buf_addf(out, "\n");
+}
+
 void status_text(const json_t *status, struct buf *out)
 {
 	char bytes[WORDS_MAX];
 
 	buf_addf(out, "store    %s\n", text_of(status, "store"));
 	add_mode(status, out);
-	buf_addf(out, "good     ");
-	add_good(status, out);
-	buf_addf(out, "\nunsent   ");
-	add_unsent(status, out);
-	buf_addf(out, "\n");
+	if (!only_looks(status))
+		add_progress(status, out);
 	if (*obstacle(status))
 		buf_addf(out, "waiting  %s\n", obstacle(status));
 	if (has_error(status)) {

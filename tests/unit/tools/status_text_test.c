@@ -67,6 +67,16 @@ static void a_line_a_second_says_the_same_in_short(void **state)
 		     "waiting: b.pt; error: PUT: 403\n");
 }
 
+static void a_mount_that_only_looks_has_nothing_to_send(void **state)
+{
+	assert_words(status_text,
+		     "{\"store\":\"s3://b/run\",\"mode\":\"read-only\",\"story\":\"shows commit 4\","
+		     "\"commit\":0,\"good\":0,\"cache\":\"/c\",\"cache_bytes\":0}",
+		     "store    s3://b/run\n"
+		     "mode     read-only; shows commit 4\n"
+		     "cache    /c, 0 bytes\n");
+}
+
 static void a_status_of_another_version_is_shown_as_far_as_it_goes(void **state)
 {
 	assert_words(status_line, "{\"dirty_bytes\":\"many\",\"good\":null}",
@@ -79,6 +89,7 @@ int main(void)
 		cmocka_unit_test(a_mount_at_rest_has_nothing_to_explain),
 		cmocka_unit_test(what_is_unsent_and_why_is_said),
 		cmocka_unit_test(a_line_a_second_says_the_same_in_short),
+		cmocka_unit_test(a_mount_that_only_looks_has_nothing_to_send),
 		cmocka_unit_test(a_status_of_another_version_is_shown_as_far_as_it_goes),
 	};
 
