@@ -171,11 +171,8 @@ static int judge_race(struct probe *p, const struct race *x, bool *out, struct f
 	rc = objects_get(p->o, x->key, p->deadline_ns, &body, f);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	*out = false;
-	if (rc == 0 && won[0] + won[1] < 2)
-		for (int i = 0; i < 2; i++)
-			if (content_is(&body, racers[i]) && !won[1 - i])
-				*out = true;
+	*out = rc == 0 && ((content_is(&body, racers[0]) && !won[1]) ||
+			   (content_is(&body, racers[1]) && !won[0]));
 	return 0;
 }
 
