@@ -472,10 +472,19 @@ static void keep_contents(struct mount *m)
 		content_dir_keep(m->contents);
 }
 
-int mount_start(struct mount *m, struct fault *f)
+static int start_over_network(struct mount *m, struct fault *f)
 {
 	scoped(loop_free) struct loop *loop = NULL;
 	scoped(objects_close) struct objects *o = NULL;
+	int rc = loop_new(LOOP_AUTO, &loop, f);
+
+	if (rc == 0)
+		rc = objects_open(m->store, loop, &o, f);
+	return rc < 0 ? rc : start_from_log(m, o, f);
+}
+
+int mount_start(struct mount *m, struct fault *f)
+{
 	int rc;
 
 	m->clock = &clock_system;
@@ -488,11 +497,7 @@ int mount_start(struct mount *m, struct fault *f)
 	if (rc == 0)
 		rc = store_new(m->opts.uri, &m->store, f);
 	if (rc == 0)
-		rc = loop_new(LOOP_AUTO, &loop, f);
-	if (rc == 0)
-		rc = objects_open(m->store, loop, &o, f);
-	if (rc == 0)
-		rc = start_from_log(m, o, f);
+		rc = start_over_network(m, f);
 	if (rc < 0) {
 		keep_contents(m);
 		mount_fini(m);
