@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -93,6 +94,16 @@ void client_close(struct client *c)
 {
 	fd_close(take_fd(&c->fd));
 	buf_fini(&c->got);
+}
+
+int client_process(const struct client *c)
+{
+	struct ucred peer = {.pid = 0};
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
+		return -1;
+	return (int)syscall(SYS_pidfd_open, peer.pid, 0); /* glibc has a name for it since 2.36 */
 }
 
 /* ---- asking ---- */

@@ -32,6 +32,9 @@ int client_connect(const char *socket_path, struct client *out, struct fault *f)
 void client_close(struct client *c);
 SCOPE_VAL(struct client, client_close)
 
+/* A pidfd of the mount's daemon, the caller's; -1 where it is not to be seen from here. */
+int client_process(const struct client *c);
+
 /* One line, without its end. */
 int client_ask(struct client *c, struct fault *f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -35,7 +35,13 @@ static void add_mode(const json_t *status, struct buf *out)
 	buf_addf(out, "\n");
 }
 
-/* "commit 42, which holds everything"; the age counts from its freezing, while there is more. */
+static bool has_all(const json_t *status)
+{
+	return count_of(status, "good") == count_of(status, "commit") &&
+	       number_of(status, "dirty_bytes") <= 0;
+}
+
+/* "commit 42, 12 s old".  The age counts while there is more; it is 0 for what an earlier mount froze. */
 static void add_good(const json_t *status, struct buf *out)
 {
 	long long good = count_of(status, "good"), commit = count_of(status, "commit");
@@ -49,7 +55,8 @@ static void add_good(const json_t *status, struct buf *out)
 	else if (age > 0)
 		buf_addf(out, "commit %lld, %s old", good, words_span(age, span));
 	else
-		buf_addf(out, "commit %lld, which holds everything", good);
+		buf_addf(out, "commit %lld%s", good,
+			 has_all(status) ? ", which holds everything" : "");
 }
 
 static void add_unsent(const json_t *status, struct buf *out)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@
 #include "tools/tools.h"
 #include "tools/words.h"
 
-#define TOP_INODE 1 /* of every holdfast mount */
+#define TOP_INODE      1 /* of every holdfast mount */
+#define GONE_WITHIN_MS 10000
 
 struct umount {
 	double timeout_s;
@@ -107,12 +109,50 @@ static int check_top(const struct umount *u, struct fault *f)
 	return 0;
 }
 
+/* It has said its last word; what it holds (the cache's lock) is free when it is gone. */
+static void wait_gone(int process)
+{
+	struct pollfd p = {.fd = process, .events = POLLIN};
+
+	if (process >= 0)
+		(void)poll(&p, 1, GONE_WITHIN_MS);
+}
+
+static bool is_fenced(const struct umount *u)
+{
+	return json_is_true(json_object_get(u->status, "fenced"));
+}
+
+/* Nothing of it can be sent any more, so there is nothing to wait for; its cache keeps the rest. */
+static int end_fenced(struct umount *u, struct ending *e, struct fault *f)
+{
+	int rc = unmount(u, f);
+
+	if (rc < 0)
+		return rc;
+	e->unmounted = true;
+	return fault_set(f, -EROFS, FAULT_FINAL, "%s",
+			 json_string_value(json_object_get(u->status, "why_read_only")));
+}
+
 static int end_mount(struct umount *u, struct ending *e, struct fault *f)
 {
 	scoped(client_close) struct client c = CLIENT_NONE;
+	scoped(fd_close) int process = -1;
 	int rc = client_open(u->real, &c, f);
 
-	return rc < 0 ? rc : ending_run(&c, e, f);
+	if (rc < 0)
+		return rc;
+	process = client_process(&c);
+	if (is_fenced(u) && !u->discard) {
+		client_close(&c); /* it waits for those who are connected */
+		rc = end_fenced(u, e, f);
+	} else {
+		rc = ending_run(&c, e, f);
+	}
+	if (e->unmounted)
+		wait_gone(process);
+	return rc;
 }
 
 /* Was anything not in the good moment when a mount was ended that was not to wait for it? */
@@ -136,15 +176,19 @@ static int say_discarded(const struct umount *u)
 	return complain(u, text, VERB_UNSENT);
 }
 
-static int say_unsent(const struct umount *u, const struct fault *f)
+static int say_unsent(const struct umount *u, int rc, const struct fault *f)
 {
 	const char *cache = json_string_value(json_object_get(u->status, "cache"));
 	char text[PATH_MAX + sizeof(f->text) + 100];
 
-	(void)snprintf(text, sizeof(text),
-		       "unmounted; not all of it is in the store: %s; the rest is in %s and is "
-		       "sent when it is mounted again",
-		       f->text, cache ? cache : "the cache");
+	if (u->discard)
+		(void)snprintf(text, sizeof(text), "unmounted; what was not sent is discarded; %s",
+			       f->text);
+	else
+		(void)snprintf(text, sizeof(text),
+			       "unmounted, but %s; what was not sent is in %s%s", f->text,
+			       cache ? cache : "the cache",
+			       rc == -EROFS ? "" : " and is sent when it is mounted again");
 	return complain(u, text, VERB_UNSENT);
 }
 
@@ -208,7 +252,7 @@ static int run(struct umount *u)
 	rc = end_mount(u, &e, &f);
 	clear_progress(u);
 	if (rc < 0)
-		return e.unmounted ? say_unsent(u, &f) : say_still_mounted(u, rc, &f);
+		return e.unmounted ? say_unsent(u, rc, &f) : say_still_mounted(u, rc, &f);
 	return u->discard && was_behind(u->status) ? say_discarded(u) : VERB_DONE;
 }
 
