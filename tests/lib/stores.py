@@ -68,10 +68,10 @@ class S3Store:
 
 
 class S3Server:
-    """versitygw on a free port over a directory of its own."""
+    """versitygw on a free port over a directory of its own, made in `where`."""
 
-    def __init__(self, program):
-        self.directory = tempfile.TemporaryDirectory(prefix="holdfast-s3-")
+    def __init__(self, program, where=None):
+        self.directory = tempfile.TemporaryDirectory(prefix="holdfast-s3-", dir=where)
         self.port = with_s3.free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.bucket = pathlib.Path(self.directory.name, with_s3.BUCKET)
