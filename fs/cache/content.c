@@ -281,12 +281,14 @@ static int change_begin(struct content *c, uint64_t from, uint64_t to)
 static uint64_t map_lose(struct content *c, uint64_t from, uint64_t to)
 {
 	struct range r = {.to = from};
-	uint64_t low = NEVER;
+	uint64_t low = NEVER, lost;
 
 	if (!map_meets(c->map, from, to))
 		return NEVER;
-	while (ranges_next_gap(&c->absent, r.to, to, &r))
-		low = MIN(low, map_remove(c->map, r.from, r.to));
+	while (ranges_next_gap(&c->absent, r.to, to, &r)) {
+		lost = map_remove(c->map, r.from, r.to);
+		low = MIN(low, lost);
+	}
 	return low;
 }
 
@@ -304,7 +306,7 @@ static int change_end(struct content *c, uint64_t from, uint64_t to, int done)
 	c->written[stamp % WRITES_KEPT] = (struct range){.from = from, .to = to};
 	atomic_store_explicit(&c->stamp, stamp, memory_order_release);
 	atomic_store_explicit(&c->in_sequence, false, memory_order_release);
-	content_refresh(c, MIN(map_lose(c, from, to), to));
+	content_refresh(c, map_lose(c, from, to));
 	return rc;
 }
 
@@ -357,7 +359,7 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 	if (end <= size)
 		return rc;
 	if (rc < 0) {
-		(void)ftruncate(c->fd, (off_t)size); /* what of it went in; shortening needs no space */
+		(void)!ftruncate(c->fd, (off_t)size); /* what of it went in; shortening needs no space */
 		return rc;
 	}
 	content_account(c, (int64_t)(end - MAX(off, size)));

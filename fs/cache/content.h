@@ -32,6 +32,7 @@
 struct content_dir; /* the folder of contents, an fd and counters */
 struct content;
 struct view;
+struct need; /* below */
 
 /* ---- the folder ---- */
 int content_dir_open(int dirfd, struct content_dir **out, struct fault *f); /* takes dirfd/contents, made if absent */
@@ -44,11 +45,16 @@ void content_dir_keep(struct content_dir *d);
 int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg);
 
 /*
- * Notes for the journal, called under the content's lock, before the bytes change (preserved) or after they are
- * there (present).  All may be NULL.
+ * Notes for the journal, called under the content's lock.  All may be NULL.
+ *   preserved  before bytes of a view change: its side file has them now
+ *   mapped     before bytes of a view change that only the store has from then on: where (e is lent)
+ *   present    after bytes are there, or before a file first grows over its old end (len to UINT64_MAX)
+ * Those of views are told of the newest view only: an older one belongs to a commit in flight, which a
+ * restart makes anew from the newest.
  */
 struct content_notes {
 	void (*preserved)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len);
+	void (*mapped)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e);
 	void (*present)(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len);
 	void *arg;
 };
@@ -120,8 +126,11 @@ int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct ex
 int content_view(struct content *c, struct view **out);
 /* After a replay: a view of `size` bytes that has a side file with these ranges (n = 0: none); its map is the content's. */
 int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side, struct view **out);
-/* For the journal's compaction: copies. */
+/* After view_adopt(): what the journal was told by `mapped`.  0, -ENOMEM; -EBADMSG: the view is lost. */
+int view_recall(struct view *v, uint64_t off, const struct extent *e);
+/* For the journal's compaction: copies of what was told by `preserved`, by `mapped` and by `present`. */
 int view_side(struct view *v, struct ranges *out);
+int view_mapped(struct view *v, struct need *out);
 int content_present(struct content *c, struct ranges *out);
 struct view *view_ref(struct view *v);
 void view_unref(struct view *v); /* the last one deletes the side file */

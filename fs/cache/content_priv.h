@@ -90,6 +90,7 @@ int content_learn(struct content *c, uint64_t off, const struct extent *e);
 
 /* fill.c, under c's lock: would this write leave part of an absent chunk behind? */
 bool content_cuts_absent(struct content *c, uint64_t from, uint64_t to);
+int need_add(struct need *n, const struct map_entry *m); /* a copy */
 
 /* view.c, under c's lock: before [from, to) changes.  On failure nothing may change. */
 int views_preserve(struct content *c, uint64_t from, uint64_t to);

@@ -14,24 +14,28 @@ void need_fini(struct need *n)
 	*n = (struct need){.n = 0};
 }
 
-static int need_add(struct need *n, const struct map_entry *m)
+/* Not extents_add(), which joins runs of zeros: these are not adjacent. */
+int need_add(struct need *n, const struct map_entry *m)
 {
-	struct extents one = {.v = (struct extent *)&m->e, .n = 1};
+	const struct extents one = {.v = (struct extent *)&m->e, .n = 1};
 	scoped(extents_fini) struct extents copy = EXTENTS_EMPTY;
 	uint64_t *offs = realloc(n->offs, (n->n + 1) * sizeof(*offs));
-	int rc;
+	struct extent *v;
 
 	if (!offs)
 		return -ENOMEM;
 	n->offs = offs;
-	rc = extents_copy(&one, &copy);
-	if (rc == 0)
-		rc = extents_add(&n->extents, &copy.v[0]);
-	if (copy.n)
-		copy.v[0].data = NULL; /* handed over */
-	if (rc == 0)
-		n->offs[n->n++] = m->off;
-	return rc;
+	v = realloc(n->extents.v, (n->n + 1) * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	n->extents.v = v;
+	if (extents_copy(&one, &copy) < 0)
+		return -ENOMEM;
+	v[n->n] = copy.v[0];
+	copy.v[0].data = NULL; /* handed over */
+	n->offs[n->n] = m->off;
+	n->extents.n = n->extents.cap = ++n->n;
+	return 0;
 }
 
 /* Does a write of [from, to) need this entry's old bytes?  Not if it covers all of it, or it can be cut. */

@@ -213,7 +213,7 @@ static int append(struct journal *j, const struct buf *entries)
 		return rc;
 	rc = write_all(j->fd, entries->data, entries->len);
 	if (rc < 0) {
-		(void)ftruncate(j->fd, (off_t)bytes); /* else a replay ends there: nothing follows */
+		(void)!ftruncate(j->fd, (off_t)bytes); /* else a replay ends there: nothing follows */
 		return j->error = rc;
 	}
 	atomic_store(&j->bytes, bytes + entries->len);

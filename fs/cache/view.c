@@ -139,6 +139,54 @@ int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct r
 	return rc;
 }
 
+/* Absent, or changed since without a copy because the store had it. */
+static bool is_elsewhere(const struct view *v, uint64_t from, uint64_t to)
+{
+	struct range r = {.to = from};
+
+	if (ranges_meets(&v->content->absent, from, to))
+		return true;
+	while (ranges_next(&v->changed, r.to, to, &r))
+		if (!ranges_has(&v->side, r.from, r.to))
+			return true;
+	return false;
+}
+
+int view_recall(struct view *v, uint64_t off, const struct extent *e)
+{
+	struct range gap;
+	int rc;
+
+	pthread_mutex_lock(&v->content->lock);
+	rc = ranges_add(&v->changed, off, off + e->length);
+	if (rc == 0)
+		rc = map_put(&v->map, off, e);
+	if (rc == 0 && map_next_gap(v->map, off, off + e->length, &gap))
+		rc = -EBADMSG; /* its bytes would be read from the content, which has others by now */
+	pthread_mutex_unlock(&v->content->lock);
+	return rc;
+}
+
+int view_mapped(struct view *v, struct need *out)
+{
+	scoped(need_fini) struct need n = {.n = 0};
+	int rc = 0;
+
+	pthread_mutex_lock(&v->content->lock);
+	for (size_t i = 0; rc == 0 && i < map_count(v->map); i++) {
+		const struct map_entry *m = &v->map->v[i];
+
+		if (is_elsewhere(v, m->off, map_entry_end(m)))
+			rc = need_add(&n, m);
+	}
+	pthread_mutex_unlock(&v->content->lock);
+	if (rc == 0) {
+		*out = n;
+		n = (struct need){.n = 0};
+	}
+	return rc;
+}
+
 struct content *view_content(const struct view *v)
 {
 	return v->content;
@@ -242,6 +290,22 @@ static int preserve_range(struct view *v, uint64_t from, uint64_t to)
 	return 0;
 }
 
+/* What the map has needs no copy, but the map is memory: the journal is told, once for each byte. */
+static void note_mapped(const struct view *v, uint64_t from, uint64_t to)
+{
+	const struct content *c = v->content;
+	const struct content_notes *n = &c->dir->notes;
+
+	if (!n->mapped || v->number != c->views_made)
+		return;
+	for (size_t i = map_find(v->map, from); i < map_count(v->map) && v->map->v[i].off < to; i++) {
+		const struct map_entry *m = &v->map->v[i];
+
+		if (!ranges_has(&v->changed, MAX(m->off, from), MIN(map_entry_end(m), to)))
+			n->mapped(n->arg, c->id, c->version, v->number, m->off, &m->e);
+	}
+}
+
 static int preserve(struct view *v, uint64_t from, uint64_t to)
 {
 	struct range lacking = {.to = from}, r;
@@ -254,6 +318,7 @@ static int preserve(struct view *v, uint64_t from, uint64_t to)
 				return rc;
 		}
 	}
+	note_mapped(v, from, to);
 	return ranges_add(&v->changed, from, to);
 }
 
@@ -422,19 +487,6 @@ bool view_patches(struct view *v, uint64_t off, uint64_t len)
 	meets = ranges_meets(&v->side, off, off + len);
 	pthread_mutex_unlock(&v->content->lock);
 	return meets;
-}
-
-/* Absent, or changed since without a copy because the store had it. */
-static bool is_elsewhere(const struct view *v, uint64_t from, uint64_t to)
-{
-	struct range r = {.to = from};
-
-	if (ranges_meets(&v->content->absent, from, to))
-		return true;
-	while (ranges_next(&v->changed, r.to, to, &r))
-		if (!ranges_has(&v->side, r.from, r.to))
-			return true;
-	return false;
 }
 
 static ssize_t read_here(struct view *v, uint8_t *data, size_t len, uint64_t off)
