@@ -345,8 +345,19 @@ static void settle_content(struct file *f, struct moment_node *mn)
 	}
 }
 
+/* The journal learns that it is in the store: a replay need not look at it again. */
+static void settle_note(struct note *w, const struct node *n)
+{
+	if (!n->file || !n->file->live || n->file->changed || n->names == 0)
+		return;
+	note_content(w, n, true);
+	note_present(w, n);
+}
+
 void moment_settle(struct mount *m, struct moment *x)
 {
+	struct note w = NOTE_EMPTY;
+
 	for (size_t i = 0; i < x->node_n; i++) {
 		struct moment_node *mn = &x->nodes[i];
 		struct node *n = mn->node;
@@ -354,9 +365,11 @@ void moment_settle(struct mount *m, struct moment *x)
 		n->segments = mn->removed ? 0 : inode_rec_segments(&mn->rec);
 		if (mn->view)
 			settle_content(n->file, mn);
+		settle_note(&w, n);
 		n->opens--;
 		node_release(&m->nodes, n);
 	}
+	(void)note_done(m, &w); /* a failed journal is sticky: the next change says so */
 }
 
 uint64_t moment_dirty_bytes(struct mount *m)

@@ -402,19 +402,47 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 }
 
 /* Workers keep one buffer each for replies: a fresh 1 MiB a read would cost more than the read. */
-static _Thread_local struct buf reply_buffer;
+static pthread_key_t reply_key;
+static pthread_once_t reply_once = PTHREAD_ONCE_INIT;
+
+static void reply_buffer_free(void *b)
+{
+	buf_fini(b);
+	free(b);
+}
+
+static void reply_key_make(void)
+{
+	(void)pthread_key_create(&reply_key, reply_buffer_free);
+}
+
+/* At least `size` bytes, this thread's; NULL without memory. */
+static uint8_t *reply_buffer(size_t size)
+{
+	struct buf *b;
+
+	(void)pthread_once(&reply_once, reply_key_make);
+	b = pthread_getspecific(reply_key);
+	if (!b) {
+		b = calloc(1, sizeof(*b));
+		if (!b || pthread_setspecific(reply_key, b) != 0) {
+			free(b);
+			return NULL;
+		}
+	}
+	return buf_reserve(b, size) == 0 ? b->data : NULL;
+}
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	ssize_t got = -ENOMEM;
+	uint8_t *data = reply_buffer(size);
+	ssize_t got = data ? file_read(mount_of(req), handle_of(fi), data, size, (uint64_t)off) : -ENOMEM;
 
 	(void)ino;
-	if (buf_reserve(&reply_buffer, size) == 0)
-		got = file_read(mount_of(req), handle_of(fi), reply_buffer.data, size, (uint64_t)off);
 	if (got < 0)
 		reply_rc(req, (int)got);
 	else
-		(void)fuse_reply_buf(req, (const char *)reply_buffer.data, (size_t)got);
+		(void)fuse_reply_buf(req, (const char *)data, (size_t)got);
 }
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
