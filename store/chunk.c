@@ -82,19 +82,34 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-size_t chunk_cut(const uint8_t *data, size_t len, bool end)
+static size_t max_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+size_t chunk_cut_on(const uint8_t *data, size_t len, bool end, size_t *seen)
 {
 	size_t most = min_size(len, CHUNK_MAX);
 	size_t hard = min_size(most, CHUNK_GRID);
+	size_t from = max_size(CHUNK_MIN, *seen);
 	size_t cut = 0;
 
-	if (len > CHUNK_MIN)
-		cut = scan_fast(data, CHUNK_MIN, hard, MASK_HARD);
-	if (!cut && most > hard)
-		cut = scan_fast(data, hard, most, MASK_EASY);
-	if (cut)
-		return cut;
-	return len >= CHUNK_MAX || end ? most : 0;
+	if (hard > from)
+		cut = scan_fast(data, from, hard, MASK_HARD);
+	from = max_size(from, CHUNK_GRID);
+	if (!cut && most > from)
+		cut = scan_fast(data, from, most, MASK_EASY);
+	if (!cut && (len >= CHUNK_MAX || end))
+		cut = most;
+	*seen = cut ? 0 : most;
+	return cut;
+}
+
+size_t chunk_cut(const uint8_t *data, size_t len, bool end)
+{
+	size_t seen = 0;
+
+	return chunk_cut_on(data, len, end, &seen);
 }
 
 void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,

@@ -32,6 +32,9 @@ enum codec { CODEC_RAW = 0, CODEC_ZSTD = 1, CODEC_PLANES_ZSTD = 2 /* reserved */
  * the same bytes are cut alike wherever they lie.
  */
 size_t chunk_cut(const uint8_t *data, size_t len, bool end);
+/* As above for a reader that comes back with more behind the same start: *seen, 0 at first, keeps what
+ * was looked at from being looked at again. */
+size_t chunk_cut_on(const uint8_t *data, size_t len, bool end, size_t *seen);
 
 /* XXH3-128 keyed by the store's secret. */
 void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,

@@ -30,6 +30,7 @@ struct job {
 	struct job *next; /* in out->sent */
 	struct window w;
 	bool stuck;       /* what the window shows holds no whole chunk */
+	size_t seen;      /* bytes that chunk_cut_on() looked at */
 	size_t cut;       /* length of the chunk at hand, 0: not cut yet */
 	struct hash128 hash;
 	struct dep *deps;
@@ -251,7 +252,7 @@ static bool may_be_inline(const struct upload *u)
 }
 
 /* Length of the chunk at the window's start, 0 if more bytes are needed to tell. */
-static size_t cut(const struct job *j, uint64_t off)
+static size_t cut(struct job *j, uint64_t off)
 {
 	const struct window *w = &j->w;
 	bool last = window_is_last(w) && !(j->u->open_end && window_is_through(w));
@@ -260,7 +261,7 @@ static size_t cut(const struct job *j, uint64_t off)
 	if (may_be_inline(j->u))
 		return w->have == j->u->len ? w->have : 0;
 	if (j->u->by_content)
-		return chunk_cut(w->at, w->have, last);
+		return chunk_cut_on(w->at, w->have, last, &j->seen);
 	if (w->have >= to_grid)
 		return to_grid;
 	return last ? w->have : 0;

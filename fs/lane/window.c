@@ -29,10 +29,16 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Where the pieces of the two halves begin: behind a front that takes any tail. */
-static uint8_t *piece_of(const struct window *w, unsigned side)
+/* Where a piece of `len` goes: behind the one before it, or into the other half, behind its front. */
+static uint8_t *room_for(const struct window *w, size_t len)
 {
-	return w->mem + side * (CHUNK_MAX + WINDOW_PIECE) + CHUNK_MAX;
+	uint8_t *before = w->ahead.mem + w->ahead.len;
+	bool second = w->ahead.mem >= w->mem + WINDOW_HALF;
+	const uint8_t *end = w->mem + (second ? WINDOW_BYTES : WINDOW_HALF);
+
+	if (len <= (size_t)(end - before))
+		return before;
+	return w->mem + (second ? 0 : WINDOW_HALF) + CHUNK_MAX;
 }
 
 /* ---- holes ---- */
@@ -99,12 +105,10 @@ static void read_done(struct loop_file *r, ssize_t rc);
 
 static void read_on(struct window *w)
 {
-	uint8_t *mem = piece_of(w, !w->side);
-
 	w->ahead.busy = true;
 	w->ahead.file = (struct loop_file){
 		.fd = w->u->fd,
-		.data = mem + w->ahead.got,
+		.data = w->ahead.mem + w->ahead.got,
 		.len = w->ahead.len - w->ahead.got,
 		.off = w->next - w->ahead.len + w->ahead.got,
 		.done = read_done,
@@ -116,7 +120,7 @@ static void read_on(struct window *w)
 static int piece_read(struct window *w)
 {
 	struct upload *u = w->u;
-	uint8_t *mem = piece_of(w, !w->side);
+	uint8_t *mem = w->ahead.mem;
 
 	if (w->ahead.got < w->ahead.len && !u->patch)
 		return -ESTALE; /* fd ends before the range does */
@@ -153,6 +157,7 @@ static void ask(struct window *w)
 	if (w->hole > 0)
 		return;
 	end = min_u64(end, min_u64(w->data_until, round_down(w->next + WINDOW_PIECE)));
+	w->ahead.mem = room_for(w, end - w->next);
 	w->ahead.len = end - w->next;
 	w->ahead.got = 0;
 	w->next = end;
@@ -165,21 +170,21 @@ void window_open(struct window *w)
 {
 	struct upload *u = w->u;
 
+	w->ahead.mem = w->mem + CHUNK_MAX;
 	w->next = u->off;
 	w->data_until = u->inline_ok && u->len <= CHUNK_INLINE ? u->off + u->len : u->off;
 	ask(w);
 }
 
-/* The tail goes before the piece that was read ahead, and its own half is free for the next one. */
+/* What was read ahead joins what is not taken, which moves if that lies in the other half. */
 static void step(struct window *w)
 {
-	uint8_t *piece = piece_of(w, !w->side);
+	uint8_t *from = w->ahead.mem - w->have;
 
-	if (w->have > 0)
-		memcpy(piece - w->have, w->at, w->have);
-	w->at = piece - w->have;
+	if (w->have > 0 && w->at != from)
+		memcpy(from, w->at, w->have);
+	w->at = from;
 	w->have += w->ahead.len;
-	w->side = !w->side;
 	w->ahead.ready = false;
 	ask(w);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window slides over [off, off+len) of an upload's file: one piece is looked at while the next is
- * read.  Holes of a megabyte or more (and one at the end) are stepped over unread.
+ * A window slides over [off, off+len) of an upload's file: what was read is looked at while the next
+ * piece comes in behind it.  Holes of a megabyte or more (and one at the end) are stepped over unread.
  *
- *     front | piece      what is left of a piece when nothing more can be cut from it moves to the
- *     front | piece      front of the next one, so that a chunk always lies in one stretch
+ *     front | piece piece piece ...      when one half is full, the next piece goes into the other
+ *     front | piece piece piece ...      one, and what is not taken yet moves to its front: a chunk
+ *                                        always lies in one stretch
  *
  * Thread: the loop's.
  */
@@ -14,8 +15,10 @@
 #include "base/loop.h"
 #include "fs/lane/lane.h"
 
-#define WINDOW_PIECE (4u << 20)
-#define WINDOW_BYTES (2 * (size_t)(CHUNK_MAX + WINDOW_PIECE))
+#define WINDOW_PIECE (1u << 20) /* what is cut, hashed and copied next is still in the CPU's cache */
+_Static_assert(WINDOW_PIECE % CHUNK_GRID == 0, "a piece ends where the grid cuts");
+#define WINDOW_HALF (CHUNK_MAX + 4 * WINDOW_PIECE)
+#define WINDOW_BYTES (2 * (size_t)WINDOW_HALF)
 
 struct window {
 	/* fixed while open */
@@ -30,12 +33,12 @@ struct window {
 	uint64_t hole;       /* so many bytes behind the data are a hole */
 	uint8_t *at;         /* bytes read and not taken */
 	size_t have;
-	unsigned side; /* which half `at` is in */
 	struct {
 		struct loop_file file;
+		uint8_t *mem;
 		size_t len, got;
 		bool busy;  /* the kernel holds the buffer */
-		bool ready; /* got = len bytes wait in the other half */
+		bool ready; /* got = len bytes lie there */
 	} ahead;
 	int rc; /* also the owner's, to give up at the end of the read under way */
 };

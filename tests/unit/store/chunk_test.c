@@ -135,6 +135,29 @@ static void more_bytes_are_asked_for_until_the_cut_is_certain(void **state)
 	assert_int_equal(chunk_cut(data, 0, true), 0);
 }
 
+static void coming_back_with_more_bytes_cuts_as_one_look_does(void **state)
+{
+	const size_t len = 40 * (size_t)CHUNK_GRID;
+	scoped(free) uint8_t *data = malloc(len);
+	uint64_t seed = 11;
+	size_t seen = 0;
+
+	fill_random(data, len, 5);
+	for (size_t off = 0, have = 0; off < len;) {
+		size_t want = chunk_cut(data + off, len - off, true);
+		size_t got = chunk_cut_on(data + off, have, off + have == len, &seen);
+
+		if (got > 0) {
+			assert_int_equal(got, want);
+			off += got;
+			have -= got;
+		} else {
+			have += random_below(&seed, 700000);
+			have = have < len - off ? have : len - off;
+		}
+	}
+}
+
 static void zeros_are_cut_at_the_maximum(void **state)
 {
 	scoped(free) uint8_t *data = calloc(1, CHUNK_MAX + 1);
@@ -288,6 +311,7 @@ int main(void)
 		cmocka_unit_test(chunks_keep_to_their_bounds_and_lie_near_the_aim),
 		cmocka_unit_test(a_cut_depends_on_content_not_on_position),
 		cmocka_unit_test(more_bytes_are_asked_for_until_the_cut_is_certain),
+		cmocka_unit_test(coming_back_with_more_bytes_cuts_as_one_look_does),
 		cmocka_unit_test(zeros_are_cut_at_the_maximum),
 		cmocka_unit_test(zero_is_told_from_almost_zero),
 		cmocka_unit_test(the_hash_is_keyed_and_canonical),
