@@ -643,6 +643,7 @@ static void thread_end(struct committer *c)
 	mount_lock(c->m);
 	c->ending = true;
 	pthread_cond_broadcast(&c->wake);
+	pthread_cond_broadcast(&c->moved); /* nobody moves it for them any more */
 	mount_unlock(c->m);
 	(void)pthread_join(c->thread, NULL);
 	c->running = false;
@@ -710,6 +711,8 @@ int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
 			rc = fault_set(f, -EROFS, FAULT_FINAL, "%s", m->why_read_only);
 		else if (c->faults != faults && c->fault.code && c->fault.retry == FAULT_FINAL)
 			rc = fault_set(f, c->fault.code, FAULT_FINAL, "%s", c->fault.text);
+		else if (c->ending)
+			rc = fault_set(f, -ESHUTDOWN, FAULT_FINAL, "the mount has ended");
 		else if (wait_moved(c, deadline_ns) == ETIMEDOUT)
 			rc = fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time%s%s",
 				       c->fault.code ? ": " : c->why.objection ? ": " : "",

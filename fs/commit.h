@@ -31,7 +31,7 @@ void committer_free(struct mount *m); /* after committer_end(), or without: ever
 
 /*
  * Wait until the good moment holds every change made before the call.  deadline_ns 0: for ever.
- * Fails: -ETIMEDOUT; -EROFS fenced; the code of a fault that will not go away (denied, no bucket).
+ * Fails: -ETIMEDOUT; -EROFS fenced; -ESHUTDOWN the mount ends; the code of a fault that will not go away (denied, no bucket).
  * Thread: any, without the lock.
  */
 int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f);

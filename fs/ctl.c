@@ -20,6 +20,7 @@
 #define CONNECTIONS_MOST 16
 #define LINE_MOST 128
 #define PROGRESS_MS 500
+#define ASK_WITHIN_S 5 /* who connects and says nothing must not keep us from ending */
 
 struct ctl {
 	struct mount *m;
@@ -224,6 +225,7 @@ static void accept_one(struct ctl *ctl)
 
 	if (fd < 0)
 		return;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = ASK_WITHIN_S}, sizeof(struct timeval));
 	pthread_mutex_lock(&ctl->lock);
 	room = ctl->connections < CONNECTIONS_MOST;
 	ctl->connections += room;
