@@ -67,14 +67,23 @@ static void a_line_a_second_says_the_same_in_short(void **state)
 		     "waiting: b.pt; error: PUT: 403\n");
 }
 
+static void what_an_earlier_mount_made_good_does_not_hold_what_is_unsent(void **state)
+{
+	assert_words(status_line,
+		     "{\"commit\":3,\"good\":3,\"good_age_seconds\":0.0,\"dirty_bytes\":5,\"flush_"
+		     "seconds\":0.0}",
+		     "good commit 3; unsent 5 bytes, 0.0 s to flush at 0 bytes/s\n");
+}
+
 static void a_mount_that_only_looks_has_nothing_to_send(void **state)
 {
-	assert_words(status_text,
-		     "{\"store\":\"s3://b/run\",\"mode\":\"read-only\",\"story\":\"shows commit 4\","
-		     "\"commit\":0,\"good\":0,\"cache\":\"/c\",\"cache_bytes\":0}",
-		     "store    s3://b/run\n"
-		     "mode     read-only; shows commit 4\n"
-		     "cache    /c, 0 bytes\n");
+	assert_words(
+		status_text,
+		"{\"store\":\"s3://b/run\",\"mode\":\"read-only\",\"story\":\"shows commit 4\","
+		"\"commit\":0,\"good\":0,\"cache\":\"/c\",\"cache_bytes\":0}",
+		"store    s3://b/run\n"
+		"mode     read-only; shows commit 4\n"
+		"cache    /c, 0 bytes\n");
 }
 
 static void a_status_of_another_version_is_shown_as_far_as_it_goes(void **state)
@@ -89,6 +98,7 @@ int main(void)
 		cmocka_unit_test(a_mount_at_rest_has_nothing_to_explain),
 		cmocka_unit_test(what_is_unsent_and_why_is_said),
 		cmocka_unit_test(a_line_a_second_says_the_same_in_short),
+		cmocka_unit_test(what_an_earlier_mount_made_good_does_not_hold_what_is_unsent),
 		cmocka_unit_test(a_mount_that_only_looks_has_nothing_to_send),
 		cmocka_unit_test(a_status_of_another_version_is_shown_as_far_as_it_goes),
 	};
