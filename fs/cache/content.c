@@ -109,25 +109,35 @@ int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct con
 	return open_content(d, id, version, O_CREAT | O_TRUNC, out, f);
 }
 
-/* Absent: `absent`, as far as the file goes.  The map: those of the extents that are needed for it. */
+/* What of a run of zeros is absent; of a chunk, all of it. */
+static int map_absent_entry(struct content *c, uint64_t off, const struct extent *e)
+{
+	struct range r = {.to = off};
+	int rc = 0;
+
+	if (e->kind != EXTENT_ZERO && off + e->length > content_size(c))
+		return -EBADMSG;
+	if (e->kind != EXTENT_ZERO)
+		return map_put(&c->map, off, e);
+	while (rc == 0 && ranges_next(&c->absent, r.to, off + e->length, &r)) {
+		const struct extent piece = {.kind = EXTENT_ZERO, .length = r.to - r.from};
+
+		rc = map_put(&c->map, r.from, &piece);
+	}
+	return rc;
+}
+
+/* The map of a content whose bytes are here but for the absent ones. */
 static int map_absent(struct content *c, const struct extents *x)
 {
-	uint64_t size = content_size(c), off = 0;
+	uint64_t off = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < x->n && off < size; off += x->v[i++].length) {
-		struct extent e = x->v[i];
-		int rc;
-
-		if (!ranges_meets(&c->absent, off, off + e.length))
-			continue;
-		if (e.kind == EXTENT_ZERO)
-			e.length = MIN(e.length, size - off);
-		rc = off + e.length <= size ? map_put(&c->map, off, &e) : -EBADMSG;
-		if (rc < 0)
-			return rc;
-	}
+	for (size_t i = 0; rc == 0 && i < x->n; off += x->v[i++].length)
+		if (ranges_meets(&c->absent, off, off + x->v[i].length))
+			rc = map_absent_entry(c, off, &x->v[i]);
 	content_refresh(c, NEVER);
-	return 0;
+	return rc;
 }
 
 int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *extents, uint64_t size,
@@ -184,9 +194,11 @@ int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const st
 		return rc;
 	rc = fstat(c->fd, &st) < 0 ? -errno : 0;
 	if (rc == 0) {
-		atomic_store(&c->size, (uint64_t)st.st_size);
+		uint64_t size = (uint64_t)st.st_size, of_base = extents_bytes(base);
+
+		atomic_store(&c->size, size);
 		content_account(c, (int64_t)st.st_blocks * 512);
-		rc = adopt_present(c, present, MIN((uint64_t)st.st_size, extents_bytes(base)));
+		rc = adopt_present(c, present, MIN(size, of_base));
 	}
 	if (rc == 0)
 		rc = map_absent(c, base);
