@@ -123,6 +123,32 @@ static int read_newest(struct mount *m, struct objects *o, struct found *x, stru
 	return 0;
 }
 
+/* ---- may this store be used so? ---- */
+
+static int one_writer_by_hand(const struct mount *m, struct fault *f)
+{
+	if (m->opts.unfenced || m->opts.read_only)
+		return 0;
+	return fault_set(f, -EPERM, FAULT_FINAL,
+			 "this store ignores conditions, so it cannot keep a second writer out; -o unfenced, and see to it yourself");
+}
+
+/* mkfs asked already; the first mount asks again, since a store may have been copied elsewhere. */
+static int check_store(const struct mount *m, struct objects *o, const struct found *x, struct fault *f)
+{
+	struct store_probe probe;
+	int rc;
+
+	if (m->format.unfenced)
+		return one_writer_by_hand(m, f);
+	if (x->number || m->opts.read_only)
+		return 0;
+	rc = store_probe(o, &probe, f);
+	if (rc < 0 || probe.create_only)
+		return rc;
+	return one_writer_by_hand(m, f);
+}
+
 /* ---- which state to continue ---- */
 
 static const char *ago(const struct mount *m, int64_t time_ns, char *out, size_t cap)
@@ -411,6 +437,8 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	struct content_notes notes = {.preserved = preserved, .present = present, .arg = m};
 	int rc = read_first(m, o, &x, f);
 
+	if (rc == 0)
+		rc = check_store(m, o, &x, f);
 	if (rc == 0)
 		rc = cachedir_open(m, f);
 	if (rc == 0)
