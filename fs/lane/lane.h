@@ -46,7 +46,7 @@ struct upload {
 	bool open_end;     /* more will follow: the last chunk that content may still move is left; see taken */
 	bool inline_ok;    /* content of at most CHUNK_INLINE bytes comes back as one INLINE extent, nothing is sent */
 	bool urgent;       /* somebody waits: its pack is sent as soon as the lane has nothing more to put into it;
-	                      else it may wait for more, at most lanes' 1 s */
+	                      else one that is still small waits for more, at most 1 s */
 	/*
 	 * Bytes that fd no longer holds: called after each read of [off, off+len) with what was read (zeros
 	 * behind the end of fd); it overwrites what must come from elsewhere.  Returns 0, or a negative
@@ -60,6 +60,12 @@ struct upload {
 	 * nothing in [off, off+len).  NULL beside a patch: holes are read like data.  Lane thread.
 	 */
 	bool (*patches)(struct upload *u, uint64_t off, uint64_t len);
+	/*
+	 * All of it is cut and `taken` stands, long before the store has answered: what follows an open end
+	 * may be handed in at once, so that the lane never waits for a reply.  `out` is not to be used yet,
+	 * and done() may still say that it failed.  Lane thread; may be NULL.
+	 */
+	void (*cut)(struct upload *u);
 	void (*done)(struct upload *u);
 	void *arg;
 	/* result */

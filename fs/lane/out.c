@@ -423,6 +423,8 @@ static void all_cut(struct job *j)
 	window_return(o, take(&j->w.mem));
 	j->next = o->sent;
 	o->sent = j;
+	if (j->u->cut)
+		j->u->cut(j->u);
 	ask_others(j, true);
 }
 

@@ -296,13 +296,23 @@ static void held_long(struct loop_timer *t)
 	send_if_due(t->arg);
 }
 
+/* Is there a reason to send a pack that is not full? */
+static bool is_wanted(const struct packs *p)
+{
+	const struct pack *k = p->open;
+
+	if (k->urgent || k->b.len >= PACKS_SMALL || is_due(p))
+		return true;
+	return k->shared && known_is_wanted(p->lane->all->known, k->b.name);
+}
+
 void packs_rest(struct packs *p)
 {
 	struct pack *k = p->open;
 
 	if (!k || pack_is_empty(&k->b) || p->in_flight >= p->slots)
 		return;
-	if (k->urgent || is_due(p) || (k->shared && known_is_wanted(p->lane->all->known, k->b.name))) {
+	if (is_wanted(p)) {
 		send_open(p);
 		return;
 	}

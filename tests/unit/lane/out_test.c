@@ -422,6 +422,39 @@ static void streaming_cuts_as_one_go_does(void **state)
 	}
 }
 
+static struct done cut_seen = DONE_NONE;
+
+static void note_cut(struct upload *u)
+{
+	assert_in_range(u->taken, 1, u->len);
+	done_one(&cut_seen);
+}
+
+static void what_follows_is_handed_in_before_the_store_answers(void **state)
+{
+	struct rig *g = *state;
+	scoped(free) uint8_t *data = rig_bytes(12 * MIB, 1);
+	scoped(fd_close) int fd = rig_file(data, 12 * MIB);
+	struct done d = DONE_NONE;
+	struct upload first = {.fd = fd, .len = 6 * MIB, .by_content = true, .open_end = true, .urgent = true,
+			       .cut = note_cut, .done = rig_upload_done, .arg = &d};
+	struct upload second;
+
+	FAKE_LOOK(fake.hold = true);
+	lanes_upload(g->lanes, &first);
+	done_wait(&cut_seen, 1);
+	second = (struct upload){.fd = fd, .off = first.taken, .len = 12 * MIB - first.taken, .by_content = true,
+				 .urgent = true, .done = rig_upload_done, .arg = &d};
+	lanes_upload(g->lanes, &second);
+	assert_int_equal(d.n, 0);
+	fake_release();
+	done_wait(&d, 2);
+	assert_comes_back(g, &first.out, data, first.taken);
+	assert_comes_back(g, &second.out, data + first.taken, second.len);
+	extents_fini(&first.out);
+	extents_fini(&second.out);
+}
+
 /* ---- compression ---- */
 
 static void text(uint8_t *data, size_t len, uint64_t seed)
@@ -526,6 +559,22 @@ static void what_nobody_waits_for_is_held_for_a_second(void **state)
 	done_wait(&d, 1);
 	assert_int_equal(u.rc, 0);
 	assert_in_range(now_ms() - start, 990, 5000);
+	extents_fini(&u.out);
+}
+
+static void a_pack_that_is_large_enough_is_not_held(void **state)
+{
+	struct rig *g = *state;
+	scoped(free) uint8_t *data = rig_bytes(8 * MIB, 1);
+	scoped(fd_close) int fd = rig_file(data, 8 * MIB);
+	struct done d = DONE_NONE;
+	struct upload u = {.fd = fd, .len = 8 * MIB, .done = rig_upload_done, .arg = &d};
+	uint64_t start = now_ms();
+
+	lanes_upload(g->lanes, &u);
+	done_wait(&d, 1);
+	assert_int_equal(u.rc, 0);
+	assert_in_range(now_ms() - start, 0, 900);
 	extents_fini(&u.out);
 }
 
@@ -792,10 +841,12 @@ int main(void)
 		TEST(a_chunk_known_from_a_record_is_not_sent, one_lane),
 		TEST(chunks_of_a_condemned_pack_are_sent_again, one_lane),
 		TEST(streaming_cuts_as_one_go_does, two_lanes),
+		TEST(what_follows_is_handed_in_before_the_store_answers, one_lane),
 		TEST(content_is_compressed_while_packs_wait_for_the_link, compressing),
 		TEST(four_packs_are_in_flight_and_no_more, one_lane),
 		TEST(small_files_share_a_pack, one_lane),
 		TEST(what_nobody_waits_for_is_held_for_a_second, one_lane),
+		TEST(a_pack_that_is_large_enough_is_not_held, one_lane),
 		TEST(an_urgent_upload_sends_what_another_held_back, one_lane),
 		TEST(an_urgent_upload_overtakes, one_lane),
 		TEST(a_cancelled_upload_ends_and_its_packs_are_not_sent, two_lanes),
