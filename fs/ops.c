@@ -344,13 +344,14 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
 /*
  * A handle that only writes goes past the page cache (a third of the CPU); others are cached, and
- * mapped.  What another handle wrote past the cache is not trusted to be in it.
+ * mapped.  What another handle wrote past the cache is not trusted to be in it.  The kernel follows
+ * cached writes only with the FSYNC that O_SYNC and O_DSYNC ask for.
  */
 static void open_mode(fuse_req_t req, struct fuse_file_info *fi, struct handle *h)
 {
 	h->kill_priv = fuse_req_ctx(req)->uid != 0;
 	fi->fh = (uintptr_t)h;
-	fi->direct_io = (h->flags & O_ACCMODE) == O_WRONLY;
+	fi->direct_io = (h->flags & O_ACCMODE) == O_WRONLY && !(h->flags & (O_SYNC | O_DSYNC));
 	fi->keep_cache = !fi->direct_io && !h->past_cache;
 }
 
