@@ -221,6 +221,7 @@ static int bury(struct umount *u)
 
 	if (!realpath(u->dir, u->real))
 		return complain(u, strerror(errno), VERB_FAILED);
+	(void)!chdir("/");
 	if (ending_unmount(u->real, &f) < 0)
 		return f.code == -EBUSY ? say_busy(u) : complain(u, f.text, VERB_FAILED);
 	return complain(u,
@@ -245,6 +246,7 @@ static int run(struct umount *u)
 		rc = fault_errno(&f, -errno, "%s", u->dir);
 	if (rc == 0)
 		rc = check_top(u, &f);
+	(void)!chdir("/"); /* `holdfast umount .`: ourselves in its way */
 	if (rc < 0) {
 		fprintf(stderr, "holdfast umount: %s\n", f.text);
 		return VERB_FAILED;
