@@ -348,8 +348,13 @@ static void settle_content(struct file *f, struct moment_node *mn)
 /* The journal learns that it is in the store: a replay need not look at it again. */
 static void settle_note(struct note *w, const struct node *n)
 {
-	if (!n->file || !n->file->live || n->file->changed || n->names == 0)
+	if (!n->file || !n->file->live || n->names == 0)
 		return;
+	if (n->file->changed) {
+		if (!n->file->sealed) /* changed since; no more is told of a view that has gone */
+			note_unnamed(w, n);
+		return;
+	}
 	note_content(w, n, true);
 	note_present(w, n);
 }

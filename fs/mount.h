@@ -121,6 +121,10 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 /* For a compaction: which ranges of a restored content are here; the sealed version; the counters. */
 void note_present(struct note *w, const struct node *n);
 void note_view(struct note *w, const struct node *n);
+void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e);
+void note_unnamed(struct note *w, const struct node *n);
+/* The content of a sealed version that is not the live one's.  Before note_content(). */
+void note_older(struct note *w, const struct node *n);
 void note_counters(struct note *w, uint64_t inodes, uint64_t packs);
 void note_writer(struct note *w, const struct mount *m);
 /* Write them; ends w.  0 or the journal's error, which is sticky. */

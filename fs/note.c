@@ -63,16 +63,22 @@ static void note_id_version(struct buf *body, const struct node *n)
 	buf_u32(body, n->file->live ? content_version(n->file->live) : 0);
 }
 
-void note_content(struct note *w, const struct node *n, bool clean)
+static void note_content_of(struct note *w, const struct node *n, uint32_t version, bool of_store)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 
-	note_id_version(&body, n);
+	buf_u64(&body, n->id);
+	buf_u32(&body, version);
 	buf_u64(&body, n->home);
-	buf_u8(&body, clean);
+	buf_u8(&body, of_store);
 	journal_entry(&w->entries, JOURNAL_CONTENT, body.data, body.len);
 	if (!buf_ok(&body))
 		w->entries.failed = true;
+}
+
+void note_content(struct note *w, const struct node *n, bool clean)
+{
+	note_content_of(w, n, n->file->live ? content_version(n->file->live) : 0, clean);
 }
 
 static void note_range(struct note *w, enum journal_type type, const struct node *n, uint32_t version, uint32_t view,
@@ -90,27 +96,77 @@ static void note_range(struct note *w, enum journal_type type, const struct node
 		w->entries.failed = true;
 }
 
-void note_present(struct note *w, const struct node *n)
+static void note_present_of(struct note *w, const struct node *n, struct content *c)
 {
 	scoped(ranges_fini) struct ranges r = RANGES_EMPTY;
 
-	if (content_present(n->file->live, &r) < 0)
+	if (content_present(c, &r) < 0)
 		w->entries.failed = true;
 	for (size_t i = 0; i < r.n; i++)
-		note_range(w, JOURNAL_PRESENT, n, content_version(n->file->live), 0, &r.v[i]);
+		note_range(w, JOURNAL_PRESENT, n, content_version(c), 0, &r.v[i]);
 }
 
-/* The sealed version as a view: its size, and what was preserved for it. */
+void note_present(struct note *w, const struct node *n)
+{
+	note_present_of(w, n, n->file->live);
+}
+
+void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, id);
+	buf_u32(&body, version);
+	buf_u32(&body, view);
+	buf_u64(&body, off);
+	buf_u8(&body, e->kind);
+	buf_u64(&body, e->length);
+	buf_add(&body, e->hash.b, sizeof(e->hash.b));
+	buf_u64(&body, e->place.pack);
+	buf_u32(&body, e->place.offset);
+	buf_u32(&body, e->place.stored);
+	buf_u8(&body, e->place.codec);
+	if (e->kind == EXTENT_INLINE)
+		buf_add(&body, e->data, e->length);
+	journal_entry(&w->entries, JOURNAL_MAPPED, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+/* The sealed version as a view: its size, and where those of its bytes are that the content has no more. */
 void note_view(struct note *w, const struct node *n)
 {
 	scoped(ranges_fini) struct ranges r = RANGES_EMPTY;
+	scoped(need_fini) struct need mapped = {.n = 0};
 	struct view *v = n->file->sealed;
+	uint32_t version = content_version(view_content(v));
 
 	note_sealed(w, n, view_number(v), view_size(v), &n->file->sealed_attr);
-	if (view_side(v, &r) < 0)
+	if (view_side(v, &r) < 0 || view_mapped(v, &mapped) < 0)
 		w->entries.failed = true;
 	for (size_t i = 0; i < r.n; i++)
-		note_range(w, JOURNAL_PRESERVED, n, content_version(view_content(v)), view_number(v), &r.v[i]);
+		note_range(w, JOURNAL_PRESERVED, n, version, view_number(v), &r.v[i]);
+	for (size_t i = 0; i < mapped.n; i++)
+		note_mapped(w, n->id, version, view_number(v), mapped.offs[i], &mapped.extents.v[i]);
+}
+
+void note_unnamed(struct note *w, const struct node *n)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, n->id);
+	journal_entry(&w->entries, JOURNAL_UNNAMED, body.data, body.len);
+	if (!buf_ok(&body))
+		w->entries.failed = true;
+}
+
+void note_older(struct note *w, const struct node *n)
+{
+	struct content *c = view_content(n->file->sealed);
+
+	note_content_of(w, n, content_version(c), true);
+	note_present_of(w, n, c);
+	note_view(w, n);
 }
 
 void note_writer(struct note *w, const struct mount *m)

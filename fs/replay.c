@@ -14,12 +14,21 @@
 #define COMPACT_BYTES (UINT64_C(8) << 20)
 #define JOURNAL_NAME "journal"
 
+struct old_extent {
+	uint64_t off;
+	struct extent e;
+};
+
 /* A version of a file that the journal knows. */
 struct old_view {
 	uint32_t version, number;
 	uint64_t size;
 	int64_t mtime_ns, ctime_ns;
 	struct ranges side;
+	struct old_extent *mapped; /* what of it only the store has */
+	size_t mapped_n;
+	bool of_store;             /* its content, if that is not the newest */
+	struct ranges present;
 };
 
 struct old_file {
@@ -40,6 +49,16 @@ struct replay {
 	uint64_t inodes, packs;
 };
 
+static void old_view_fini(struct old_view *v)
+{
+	for (size_t i = 0; i < v->mapped_n; i++)
+		free(v->mapped[i].e.data);
+	free(v->mapped);
+	ranges_fini(&v->side);
+	ranges_fini(&v->present);
+	*v = (struct old_view){.number = 0};
+}
+
 void replay_free(struct replay *r)
 {
 	struct old_file *x, *next;
@@ -49,7 +68,7 @@ void replay_free(struct replay *r)
 	HASH_ITER(hh, r->files, x, next) {
 		HASH_DEL(r->files, x);
 		ranges_fini(&x->present);
-		ranges_fini(&x->view.side);
+		old_view_fini(&x->view);
 		free(x);
 	}
 	run_builder_free(r->items);
@@ -108,10 +127,20 @@ static int read_item(struct replay *r, struct reader *in, bool removed)
 static int read_content(struct replay *r, struct reader *in)
 {
 	struct old_file *x = old_file(r, read_u64(in));
+	uint32_t version;
 
 	if (!x)
 		return -ENOMEM;
-	x->version = read_u32(in);
+	version = read_u32(in);
+	if (x->view.number && x->view.version == version) { /* it is in the store, or told of anew behind this */
+		old_view_fini(&x->view);
+	} else if (x->view.number && x->view.version == x->version) { /* not of the newest any more */
+		ranges_fini(&x->view.present);
+		x->view.present = x->present;
+		x->view.of_store = x->of_store;
+		x->present = RANGES_EMPTY;
+	}
+	x->version = version;
 	x->home = read_u64(in);
 	x->of_store = read_u8(in);
 	x->dirty = !x->of_store;
@@ -133,22 +162,79 @@ static int read_dirty(struct replay *r, struct reader *in)
 	return 0;
 }
 
-static int read_sealed(struct replay *r, struct reader *in)
+/* The view that is told of: what was known of another one ends. */
+static struct old_view *old_view(struct old_file *x, uint32_t version, uint32_t number)
+{
+	if (x->view.version != version || x->view.number != number) {
+		old_view_fini(&x->view);
+		x->view.version = version;
+		x->view.number = number;
+	}
+	return &x->view;
+}
+
+static int read_unnamed(struct replay *r, struct reader *in)
 {
 	struct old_file *x = old_file(r, read_u64(in));
-	struct old_view v;
 
 	if (!x)
 		return -ENOMEM;
-	v = (struct old_view){.version = read_u32(in), .number = read_u32(in), .size = read_u64(in)};
-	v.mtime_ns = (int64_t)read_u64(in);
-	v.ctime_ns = (int64_t)read_u64(in);
-	if (v.number == 0) {
-		x->sealed = v.version == x->version;
+	old_view_fini(&x->view);
+	return 0;
+}
+
+static int read_sealed(struct replay *r, struct reader *in)
+{
+	struct old_file *x = old_file(r, read_u64(in));
+	uint32_t version = read_u32(in), number = read_u32(in);
+	struct old_view *v;
+
+	if (!x)
+		return -ENOMEM;
+	if (number == 0) {
+		x->sealed = version == x->version;
 		return 0;
 	}
-	ranges_fini(&x->view.side);
-	x->view = v;
+	v = old_view(x, version, number);
+	v->size = read_u64(in);
+	v->mtime_ns = (int64_t)read_u64(in);
+	v->ctime_ns = (int64_t)read_u64(in);
+	return 0;
+}
+
+static int read_mapped(struct replay *r, struct reader *in)
+{
+	struct old_file *x = old_file(r, read_u64(in));
+	uint32_t version = read_u32(in), number = read_u32(in);
+	struct old_extent o = {.off = read_u64(in)};
+	const uint8_t *hash, *data = NULL;
+	struct old_extent *grown;
+	struct old_view *v;
+
+	if (!x)
+		return -ENOMEM;
+	o.e.kind = read_u8(in);
+	o.e.length = read_u64(in);
+	hash = read_bytes(in, sizeof(o.e.hash.b));
+	o.e.place.pack = read_u64(in);
+	o.e.place.offset = read_u32(in);
+	o.e.place.stored = read_u32(in);
+	o.e.place.codec = read_u8(in);
+	if (o.e.kind == EXTENT_INLINE)
+		data = read_bytes(in, o.e.length);
+	if (in->bad)
+		return -EBADMSG;
+	memcpy(o.e.hash.b, hash, sizeof(o.e.hash.b));
+	v = old_view(x, version, number);
+	grown = realloc(v->mapped, (v->mapped_n + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	v->mapped = grown;
+	if (data && !(o.e.data = malloc(o.e.length)))
+		return -ENOMEM;
+	if (data)
+		memcpy(o.e.data, data, o.e.length);
+	v->mapped[v->mapped_n++] = o;
 	return 0;
 }
 
@@ -162,12 +248,7 @@ static int read_range(struct replay *r, struct reader *in, bool preserved)
 		return -ENOMEM;
 	if (!preserved)
 		return version == x->version ? ranges_add(&x->present, off, off + len) : 0;
-	/* Notes of preserved bytes may come before the view itself is named. */
-	if (view != x->view.number || version != x->view.version) {
-		ranges_fini(&x->view.side);
-		x->view = (struct old_view){.version = version, .number = view};
-	}
-	return ranges_add(&x->view.side, off, off + len);
+	return ranges_add(&old_view(x, version, view)->side, off, off + len);
 }
 
 static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
@@ -196,6 +277,12 @@ static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
 	case JOURNAL_PRESERVED:
 	case JOURNAL_PRESENT:
 		rc = read_range(r, &in, type == JOURNAL_PRESERVED);
+		break;
+	case JOURNAL_UNNAMED:
+		rc = read_unnamed(r, &in);
+		break;
+	case JOURNAL_MAPPED:
+		rc = read_mapped(r, &in);
 		break;
 	case JOURNAL_COUNTER:
 		r->inodes = read_u64(&in);
@@ -303,6 +390,21 @@ static int apply_name(struct mount *m, const struct run_item *item, struct fault
 	return 0;
 }
 
+/* Where the bytes are that the content has no more.  If that is lost, so is the view: what was committed stays. */
+static int recall(struct node *n, const struct old_view *v)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->mapped_n; i++)
+		rc = view_recall(n->file->sealed, v->mapped[i].off, &v->mapped[i].e);
+	if (rc != -EBADMSG)
+		return rc;
+	log_warn("cache: the last sealed version of inode %llx (%s) is incomplete; its last committed one stays",
+		 (unsigned long long)n->id, node_name(n));
+	view_unref(take(&n->file->sealed));
+	return 0;
+}
+
 static int adopt_view(struct mount *m, struct node *n, struct old_file *x, struct fault *f)
 {
 	scoped(content_unref) struct content *older = NULL;
@@ -310,18 +412,19 @@ static int adopt_view(struct mount *m, struct node *n, struct old_file *x, struc
 	int rc = 0;
 
 	if (x->view.version != x->version) {
-		rc = content_adopt(m->contents, x->id, x->view.version, &n->file->stored, NULL, &older, f);
+		rc = content_adopt(m->contents, x->id, x->view.version, &n->file->stored,
+				   x->view.of_store ? &x->view.present : NULL, &older, f);
 		if (rc < 0)
 			return rc == -ENOENT ? 0 : rc; /* it was in the store by then */
 		c = older;
 	}
 	rc = view_adopt(c, x->view.number, x->view.size, &x->view.side, &n->file->sealed);
 	if (rc < 0)
-		return rc;
+		return rc == -ENOENT ? 0 : rc; /* its side file went when it was in the store */
 	n->file->sealed_attr = n->attr;
 	n->file->sealed_attr.mtime_ns = x->view.mtime_ns;
 	n->file->sealed_attr.ctime_ns = x->view.ctime_ns;
-	return 0;
+	return recall(n, &x->view);
 }
 
 /* Times are those of the old file if it changed after its last note. */
@@ -450,16 +553,18 @@ int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fa
 static void compact_file(struct note *w, const struct node *n)
 {
 	const struct file *f = n->file;
+	bool older = f->sealed && view_content(f->sealed) != f->live;
 
+	if (older)
+		note_older(w, n);
 	note_content(w, n, f->stored_size || !f->changed);
-	if (!content_is_whole(f->live))
-		note_present(w, n);
+	note_present(w, n); /* also of a whole one: what is not told of is absent */
 	if (!f->changed)
 		return;
 	note_dirty(w, n);
-	if (f->sealed && !f->live_is_sealed)
+	if (f->sealed && !f->live_is_sealed && !older)
 		note_view(w, n);
-	else if (f->live_is_sealed || f->facts.clean_close_ns >= f->facts.last_write_ns)
+	if (f->live_is_sealed || f->facts.clean_close_ns >= f->facts.last_write_ns)
 		note_sealed(w, n, 0, file_size(n), &n->attr);
 }
 

@@ -338,6 +338,14 @@ static void preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, u
 	(void)journal_add(m->journal, JOURNAL_PRESERVED, body.data, body.len); /* sticky: the next change says so */
 }
 
+static void mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e)
+{
+	struct note w = NOTE_EMPTY;
+
+	note_mapped(&w, id, version, view, off, e);
+	(void)note_done(arg, &w);
+}
+
 static void present(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len)
 {
 	struct mount *m = arg;
@@ -434,7 +442,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	scoped(replay_free) struct replay *r = NULL;
 	struct lanes_conf lanes = {.store = m->store, .format = &m->format, .lanes = m->opts.lanes,
 				   .pack_name = mount_new_pack, .arg = m, .compress = m->opts.compress, .nice = 19};
-	struct content_notes notes = {.preserved = preserved, .present = present, .arg = m};
+	struct content_notes notes = {.preserved = preserved, .mapped = mapped, .present = present, .arg = m};
 	int rc = read_first(m, o, &x, f);
 
 	if (rc == 0)

@@ -50,9 +50,8 @@ static void stream_done(struct upload *u)
 	mount_lock(m);
 	f->streaming = false;
 	/* A refusal (the bytes were changed since) costs a second look at them, nothing else. */
-	if (u->rc == 0 && u->out.n && content_map(c, s->stamp, u->off, &u->out) == 0 && f->sealed &&
-	    view_content(f->sealed) == c)
-		(void)view_map(f->sealed, u->off, &u->out);
+	if (u->rc == 0 && u->out.n)
+		(void)content_map(c, s->stamp, u->off, &u->out);
 	if (u->rc < 0 || !u->taken || !stream_start(m, s->node, c))
 		node_release(&m->nodes, s->node);
 	pthread_cond_broadcast(&m->arrived);

@@ -33,6 +33,8 @@ enum journal_type {
 	JOURNAL_COUNTER = 10,  /* ids and pack names below this may have been used */
 	JOURNAL_DIRTY = 11,    /* id: open for writing; its size and times are the file's own */
 	JOURNAL_UNLINKED = 12, /* id: no name left, open */
+	JOURNAL_MAPPED = 13,   /* id, version, view number, off, extent: bytes of the view that only the store has */
+	JOURNAL_UNNAMED = 14,  /* id: its named version is in the store */
 };
 
 /* Opens or makes `name` under dirfd; each(arg, type, body, len) for every whole entry, in order; the file is cut behind the
