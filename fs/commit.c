@@ -607,7 +607,9 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	if (!c)
 		return fault_errno(f, -ENOMEM, "committer");
 	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest,
-				.good_time_ns = state_head(m->state)->time_ns};
+				.good_time_ns = state_head(m->state)->time_ns,
+				/* The first commit need not wait for a gap; but patience begins here. */
+				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
 	c->durable_seq = at->good == at->newest ? m->nodes.seq : 0;
 	cond_init_monotonic(&c->wake);
 	cond_init_monotonic(&c->moved);
