@@ -490,7 +490,7 @@ static int put_record(struct committer *c, int (*make)(struct committer *c, stru
 		healed(c);
 		return 0;
 	}
-	if (rc != -ECANCELED)
+	if (rc != -ECANCELED && !c->fenced)
 		faulted(c, &f);
 	if (rc != -EAGAIN && !c->record.on_log)
 		record_drop(&c->record);
@@ -610,7 +610,9 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 				.good_time_ns = state_head(m->state)->time_ns,
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
-	c->durable_seq = at->good == at->newest ? m->nodes.seq : 0;
+	/* What a replayed journal left dirty is in no commit yet. */
+	if (at->good == at->newest && !list_on(&m->nodes.dirty_names) && !list_on(&m->nodes.dirty_nodes))
+		c->durable_seq = m->nodes.seq;
 	cond_init_monotonic(&c->wake);
 	cond_init_monotonic(&c->moved);
 	m->committer = c;
