@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fetches: a fetch becomes GETs, dealt out over the lanes; each chunk that comes is decoded, checked
- * against its hash and delivered.  A chunk that fails its check is asked for once more, alone: the
- * bytes may have been bent on the way.
+ * Fetches: a fetch becomes GETs, dealt out over the lanes; each chunk that comes is decoded,
+ * checked against its hash and delivered.  A chunk that fails its check is asked for once more,
+ * alone: the bytes may have been bent on the way.
  *
  * A fetch ends with its last item, on whichever lane that is; so a lane touches the fetch and its
  * plan only while one of the items at hand has not ended.
@@ -86,7 +86,8 @@ static void note_failure(struct lanes *all, struct fetch *x, int rc, const struc
 }
 
 /* The last one ends the fetch. */
-static void end_item(struct lane *l, struct fetch *x, struct fetch_item *i, int rc, const struct fault *why)
+static void end_item(struct lane *l, struct fetch *x, struct fetch_item *i, int rc,
+		     const struct fault *why)
 {
 	i->rc = rc;
 	if (rc < 0)
@@ -185,7 +186,8 @@ static void idle_long(struct loop_timer *t)
 static void start_gets(struct in *in);
 
 /* Content of an item from its stored bytes, at *out. */
-static int decode(struct in *in, const struct extent *e, uint8_t *stored, const uint8_t **out, struct fault *f)
+static int decode(struct in *in, const struct extent *e, uint8_t *stored, const uint8_t **out,
+		  struct fault *f)
 {
 	const uint8_t *secret = in->lane->all->format.secret;
 	uint8_t *to = stored; /* raw bytes are checked where they lie */
@@ -197,7 +199,8 @@ static int decode(struct in *in, const struct extent *e, uint8_t *stored, const 
 	if (!to)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory to decode a chunk");
 	*out = to;
-	return chunk_decode(secret, e->place.codec, stored, e->place.stored, &e->hash, to, e->length, f);
+	return chunk_decode(secret, e->place.codec, stored, e->place.stored, &e->hash, to,
+			    e->length, f);
 }
 
 /* Ask for one chunk once more.  false: it was asked for twice already. */
@@ -229,7 +232,8 @@ static void use_item(struct in *in, const struct get *g, struct fetch *x, struct
 	if ((rc == -EBADMSG || rc == -EPROTO) && ask_again(in, g, i))
 		return;
 	if (rc == -EPROTO)
-		rc = fault_set(&f, -EBADMSG, FAULT_FINAL, "%s", f.text); /* one code for "not what was sent" */
+		rc = fault_set(&f, -EBADMSG, FAULT_FINAL, "%s",
+			       f.text); /* one code for "not what was sent" */
 	if (rc == 0) {
 		rc = x->deliver(x, i, data, e->length);
 		if (rc < 0)
@@ -411,8 +415,8 @@ void in_fini(struct in *in)
 /* What comes from a record is looked at before it is used. */
 static bool is_sane(const struct extent *e)
 {
-	return e->kind == EXTENT_CHUNK && e->length > 0 && e->length <= CHUNK_MAX && e->place.stored > 0 &&
-	       (uint64_t)e->place.offset + e->place.stored <= PACK_MAX;
+	return e->kind == EXTENT_CHUNK && e->length > 0 && e->length <= CHUNK_MAX &&
+	       e->place.stored > 0 && (uint64_t)e->place.offset + e->place.stored <= PACK_MAX;
 }
 
 static uint64_t stored_bytes(const struct fetch *x)

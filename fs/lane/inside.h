@@ -2,11 +2,15 @@
 /*
  * The insides of lanes: for the files of this folder only.
  *
- *     lane.c     threads and what is handed to them      block.c  requests that a thread waits for
- *     out.c      uploads: window -> cut -> known? -> pack  in.c    fetches: plan -> GET -> verify -> deliver
- *     packs.c    packs filled and sent                   window.c read ahead over a file, past its holes
- *     known.c    the dedupe index                        plan.c   which ranges a fetch asks for
- *     health.c, rate.c   what status shows of the store
+ *     lane.c    threads, and what is handed to them
+ *     out.c     uploads: window -> cut -> known? -> pack
+ *     window.c  reads ahead over a file, past its holes
+ *     known.c   the dedupe index
+ *     packs.c   packs, filled and sent
+ *     in.c      fetches: plan -> GET -> verify -> deliver
+ *     plan.c    which ranges a fetch asks for
+ *     block.c   requests that a thread waits for
+ *     health.c  what status shows of the store, with rate.c
  */
 #ifndef HOLDFAST_FS_LANE_INSIDE_H
 #define HOLDFAST_FS_LANE_INSIDE_H
@@ -30,10 +34,17 @@ struct waiting {
 };
 
 /*
- * A lane that stops has ended all it had, but its loop still turns until all have stopped: they hand
- * each other work to the last.
+ * A lane that stops has ended all it had, but its loop still turns until all have stopped: they
+ * hand each other work to the last.
  */
-enum lane_state { LANE_OPENING, LANE_FAILED, LANE_OPEN, LANE_STOPPING, LANE_STOPPED, LANE_QUITTING };
+enum lane_state {
+	LANE_OPENING,
+	LANE_FAILED,
+	LANE_OPEN,
+	LANE_STOPPING,
+	LANE_STOPPED,
+	LANE_QUITTING
+};
 
 struct lane {
 	/* fixed after lanes_new() */
@@ -46,7 +57,7 @@ struct lane {
 	pid_t tid;
 	bool can_hurry; /* its nice value may go down again */
 
-	/* any thread, under lock: what was handed in and not looked at; newest first where it is a list */
+	/* any thread, under lock: handed in and not looked at; plain lists are newest first */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* of state */
 	struct uploads uploads;
@@ -79,8 +90,8 @@ struct lanes {
 	struct health health;
 	pthread_mutex_t fetch_lock; /* for rc and fault of a fetch */
 	_Atomic uint64_t sent_bytes, deduped_bytes, fetched_bytes, queued_bytes;
-	_Atomic int extra;          /* pack buffers still to be had */
-	_Atomic bool extra_wanted;  /* a lane asked and got none */
+	_Atomic int extra;         /* pack buffers still to be had */
+	_Atomic bool extra_wanted; /* a lane asked and got none */
 };
 
 /* Look at what was handed in, at what was cancelled, and for room.  Thread: any. */

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define WAYS 8
+#define WAYS          8
 #define UNDER_WAY_MAX 128
 
 struct entry {
@@ -133,18 +133,20 @@ static void forget(struct known *k, uint64_t pack)
 			k->entries[i].length = 0;
 }
 
-static bool is_placed_by_another(const struct known *k, unsigned lane, const struct hash128 *hash, uint64_t length)
+static bool is_placed_by_another(const struct known *k, unsigned lane, const struct hash128 *hash,
+				 uint64_t length)
 {
 	for (unsigned i = 0; i < KNOWN_LANES; i++)
-		if (i != lane && k->placing[i].length == length && hash_equal(&k->placing[i].hash, hash))
+		if (i != lane && k->placing[i].length == length &&
+		    hash_equal(&k->placing[i].hash, hash))
 			return true;
 	return false;
 }
 
 /* ---- chunks ---- */
 
-enum known_state known_find(struct known *k, unsigned lane, const struct hash128 *hash, uint64_t length,
-			    struct place *out)
+enum known_state known_find(struct known *k, unsigned lane, const struct hash128 *hash,
+			    uint64_t length, struct place *out)
 {
 	enum known_state state = KNOWN_NOT;
 	struct under_way *p;
@@ -156,7 +158,9 @@ enum known_state known_find(struct known *k, unsigned lane, const struct hash128
 		e->used = ++k->now;
 		*out = e->at;
 		p = under_way(k, e->at.pack);
-		state = !p || p->ended ? KNOWN_STORED : p->lane == lane ? KNOWN_PENDING_OWN : KNOWN_PENDING;
+		state = !p || p->ended    ? KNOWN_STORED
+			: p->lane == lane ? KNOWN_PENDING_OWN
+					  : KNOWN_PENDING;
 		if (state == KNOWN_PENDING)
 			p->waiting++;
 	} else if (is_placed_by_another(k, lane, hash, length)) {

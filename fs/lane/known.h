@@ -25,22 +25,24 @@ SCOPE_PTR(struct known, known_free)
 #define KNOWN_LANES 16
 
 enum known_state {
-	KNOWN_NOT,         /* the asking lane places it: known_add(), then known_placed() */
-	KNOWN_BUSY,        /* another lane places it at this moment: ask again */
+	KNOWN_NOT,  /* the asking lane places it: known_add(), then known_placed() */
+	KNOWN_BUSY, /* another lane places it at this moment: ask again */
 	KNOWN_STORED,
 	KNOWN_PENDING_OWN, /* in a pack that the asking lane is sending */
-	KNOWN_PENDING,     /* in a pack of another lane: counted, until known_outcome() or known_leave() */
+	KNOWN_PENDING,     /* in another lane's: counted, until known_outcome() or known_leave() */
 };
 /* lane: below KNOWN_LANES. */
-enum known_state known_find(struct known *k, unsigned lane, const struct hash128 *hash, uint64_t length,
-			    struct place *out);
-/* The lane has placed what it was told is KNOWN_NOT, or gave up.  Due before it does anything that may wait. */
+enum known_state known_find(struct known *k, unsigned lane, const struct hash128 *hash,
+			    uint64_t length, struct place *out);
+/* The lane has placed what it was told is KNOWN_NOT, or gave up; due before it waits again. */
 void known_placed(struct known *k, unsigned lane);
-void known_add(struct known *k, const struct hash128 *hash, uint64_t length, const struct place *at);
+void known_add(struct known *k, const struct hash128 *hash, uint64_t length,
+	       const struct place *at);
 /* Forget every chunk of a pack. */
 void known_forget(struct known *k, uint64_t pack);
 
-/* A pack that `lane` is about to fill.  Only after this may its chunks be added.  false: too many. */
+/* A pack that `lane` is about to fill.  Before this none of its chunks may be added.  false: too
+ * many. */
 bool known_begin(struct known *k, unsigned lane, uint64_t pack);
 /* It was stored (why NULL), or failed for good.  Returns whether others wait for it. */
 bool known_end(struct known *k, uint64_t pack, const struct fault *why);

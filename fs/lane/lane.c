@@ -15,8 +15,8 @@
 #include "fs/lane/inside.h"
 
 #define LANES_DEFAULT 4
-#define LANES_MAX KNOWN_LANES
-#define KNOWN_CHUNKS (256u << 10) /* 12 MiB; at 1 MiB a chunk they name 256 GiB */
+#define LANES_MAX     KNOWN_LANES
+#define KNOWN_CHUNKS  (256u << 10) /* 12 MiB; at 1 MiB a chunk they name 256 GiB */
 
 /* ---- the lane's thread ---- */
 
@@ -236,7 +236,8 @@ static int lane_start(struct lanes *all, struct fault *f)
 static unsigned default_lanes(void)
 {
 	cpu_set_t cpus;
-	unsigned n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned)CPU_COUNT(&cpus) : 1;
+	unsigned n =
+		sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned)CPU_COUNT(&cpus) : 1;
 
 	return n < LANES_DEFAULT ? n : LANES_DEFAULT;
 }
@@ -410,7 +411,8 @@ void lane_hand_waiting(struct lane *l, struct waiting *w)
 
 /* ---- what all lanes share ---- */
 
-void lanes_known(struct lanes *l, const struct hash128 *hash, uint64_t length, const struct place *at)
+void lanes_known(struct lanes *l, const struct hash128 *hash, uint64_t length,
+		 const struct place *at)
 {
 	known_add(l->known, hash, length, at);
 }
@@ -449,7 +451,8 @@ void lanes_hurry(struct lanes *all, bool hurry)
 		const struct lane *l = &all->lane[i];
 
 		if (l->can_hurry)
-			(void)setpriority(PRIO_PROCESS, (id_t)l->tid, hurry ? 0 : all->conf.nice); /* a courtesy */
+			(void)setpriority(PRIO_PROCESS, (id_t)l->tid,
+					  hurry ? 0 : all->conf.nice); /* a courtesy */
 	}
 }
 

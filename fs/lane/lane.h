@@ -21,11 +21,11 @@ struct lanes;
 struct lanes_conf {
 	const struct store *store;
 	const struct store_format *format;
-	unsigned lanes;              /* 0: min(4, cores) */
+	unsigned lanes;                   /* 0: min(4, cores) */
 	uint64_t (*pack_name)(void *arg); /* next unique pack name; any thread */
 	void *arg;
-	bool compress;               /* let zstd try where the link is the bottleneck */
-	int nice;                    /* of the lane threads; 19 until a notice */
+	bool compress; /* let zstd try where the link is the bottleneck */
+	int nice;      /* of the lane threads, until lanes_hurry() */
 };
 int lanes_new(const struct lanes_conf *conf, struct lanes **out, struct fault *f);
 /* Cancels everything (callbacks with -ECANCELED) and joins the threads. */
@@ -42,37 +42,44 @@ struct upload {
 	/* fixed */
 	int fd;
 	uint64_t off, len;
-	bool by_content;   /* content cut; else the 1 MiB grid (cut where off+n is a multiple of it) */
-	bool open_end;     /* more will follow: the last chunk that content may still move is left; see taken */
-	bool inline_ok;    /* content of at most CHUNK_INLINE bytes comes back as one INLINE extent, nothing is sent */
-	bool urgent;       /* somebody waits: its pack is sent as soon as the lane has nothing more to put into it;
-	                      else one that is still small waits for more, at most 1 s */
+	/* Cut by content; else on the 1 MiB grid, where an offset in fd is a multiple of it. */
+	bool by_content;
+	/* More will follow: the last chunk, which that may still move, is left; see taken. */
+	bool open_end;
+	/* Content of at most CHUNK_INLINE bytes comes back as one INLINE extent, unsent. */
+	bool inline_ok;
 	/*
-	 * Bytes that fd no longer holds: called after each read of [off, off+len) with what was read (zeros
-	 * behind the end of fd); it overwrites what must come from elsewhere.  Returns 0, or a negative
-	 * errno that ends the upload (-ESTALE: the range was changed while it was read).  Lane thread.  May
-	 * be NULL: then fd must hold all of it, and one that ends early is -ESTALE.
+	 * Somebody waits: its pack is sent as soon as the lane has nothing more to put into it.
+	 * Else one that is still small waits for more, at most 1 s.
+	 */
+	bool urgent;
+	/*
+	 * Bytes that fd no longer holds: called after each read of [off, off+len) with what was
+	 * read (zeros behind the end of fd); it overwrites what must come from elsewhere.  Returns
+	 * 0, or a negative errno that ends the upload (-ESTALE: the range was changed while it was
+	 * read).  Lane thread.  NULL: fd must hold all of it, and one that ends early is -ESTALE.
 	 */
 	int (*patch)(struct upload *u, uint8_t *data, size_t len, uint64_t off);
 	/*
-	 * Holes of fd become ZERO extents unread, so that a sparse file costs what it holds: where patch is
-	 * NULL, or where patches() was asked after the hole was seen and says that patch would overwrite
-	 * nothing in [off, off+len).  NULL beside a patch: holes are read like data.  Lane thread.
+	 * Holes of fd become ZERO extents unread, so that a sparse file costs what it holds: where
+	 * patch is NULL, or where patches(), asked after the hole was seen, says that patch would
+	 * overwrite nothing in [off, off+len).  NULL beside a patch: holes are read like data.
+	 * Lane thread.
 	 */
 	bool (*patches)(struct upload *u, uint64_t off, uint64_t len);
 	/*
-	 * All of it is cut and `taken` stands, long before the store has answered: what follows an open end
-	 * may be handed in at once, so that the lane never waits for a reply.  `out` is not to be used yet,
-	 * and done() may still say that it failed.  Lane thread; may be NULL.
+	 * All of it is cut and `taken` stands, long before the store has answered: what follows an
+	 * open end may be handed in at once, so that the lane never waits for a reply.  `out` is
+	 * not to be used yet, and done() may still say that it failed.  Lane thread; may be NULL.
 	 */
 	void (*cut)(struct upload *u);
 	void (*done)(struct upload *u);
 	void *arg;
 	/* result */
-	int rc;            /* 0; -ECANCELED; -ESTALE; else what would not go away, with fault */
+	int rc; /* 0; -ECANCELED; -ESTALE; else what would not go away, with fault */
 	struct fault fault;
-	struct extents out; /* cover [off, off+taken); the caller ends it */
-	uint64_t taken;    /* = len unless open_end */
+	struct extents out; /* cover [off, off+taken); the caller ends it; empty if rc < 0 */
+	uint64_t taken;     /* = len unless open_end */
 	/* lanes' own */
 	_Atomic bool cancelled;
 	struct upload *next;
@@ -82,8 +89,10 @@ void lanes_upload(struct lanes *l, struct upload *u);
 /* Asks it to end early; done() still comes (with -ECANCELED unless it was past that). */
 void lanes_cancel(struct lanes *l, struct upload *u);
 
-/* Chunks known to be stored (from records read, besides those sent).  Bounded; forgetting costs a re-send. */
-void lanes_known(struct lanes *l, const struct hash128 *hash, uint64_t length, const struct place *at);
+/* Chunks known to be stored, from records read, besides those sent.  Bounded; forgetting costs a
+ * re-send. */
+void lanes_known(struct lanes *l, const struct hash128 *hash, uint64_t length,
+		 const struct place *at);
 /* Packs condemned: forget all that lie in them. */
 void lanes_forget_pack(struct lanes *l, uint64_t pack);
 
@@ -95,7 +104,8 @@ struct fetch_item {
 	int rc;                      /* result of this one */
 };
 enum fetch_rank { FETCH_NOW, FETCH_SOON /* prefetch: only where nothing waits */ };
-/* Neighbours in one pack become one GET (up to 16 MiB, small gaps read over); several GETs run at once, over all lanes. */
+/* Neighbours in one pack become one GET (small gaps read over); several run at once, over all
+ * lanes. */
 struct fetch {
 	/* fixed */
 	struct fetch_item *items;
@@ -103,9 +113,9 @@ struct fetch {
 	enum fetch_rank rank;
 	uint64_t deadline_ns; /* 0: try for ever */
 	/*
-	 * The content of one item, decoded and verified, len = its extent's length; valid during the call.
-	 * Returns 0, or a negative errno that becomes the item's rc.  Items come in any order, and on several
-	 * lanes at the same time.
+	 * The content of one item, decoded and verified, len = its extent's length; valid during
+	 * the call.  Returns 0, or a negative errno that becomes the item's rc.  Items come in any
+	 * order, and on several lanes at the same time.
 	 */
 	int (*deliver)(struct fetch *x, struct fetch_item *i, const uint8_t *data, size_t len);
 	/* One item was delivered (rc 0) or given up (rc).  As deliver().  May be NULL. */
@@ -113,8 +123,8 @@ struct fetch {
 	void (*done)(struct fetch *x);
 	void *arg;
 	/* result */
-	int rc; /* the first failure */
-	struct fault fault; /* names pack and chunk; -EBADMSG only after a second try got the same bytes */
+	int rc;             /* the first failure */
+	struct fault fault; /* names pack and chunk; -EBADMSG only if a second try was no better */
 	_Atomic bool cancelled;
 	_Atomic size_t left;
 	struct fetch *next;
@@ -123,12 +133,15 @@ struct fetch {
 void lanes_fetch(struct lanes *l, struct fetch *x);
 void lanes_fetch_cancel(struct lanes *l, struct fetch *x); /* done() still comes */
 
-/* Blocking reads of pack ranges for state_*(), from threads that are no lane.  Each may take deadline_ms; 0: for ever. */
+/* Blocking reads of pack ranges for state_*(), from threads that are no lane.  Each may take
+ * deadline_ms; 0: for ever. */
 void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out);
 /* Store one blob as a pack of its own; blocks.  For bases and packed runs. */
-int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack, struct fault *f);
+int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack,
+		   struct fault *f);
 
-/* A notice: the lane threads run at nice 0, so that a flush wins over the trainer.  false: as configured. */
+/* A notice: the lane threads run at nice 0, so that a flush wins over the trainer.  false: as
+ * configured. */
 void lanes_hurry(struct lanes *l, bool hurry);
 
 /* ---- what status shows ---- */
@@ -136,8 +149,8 @@ struct lanes_counts {
 	uint64_t sent_bytes;    /* bodies of acknowledged packs */
 	uint64_t deduped_bytes; /* content that was not sent since the store has it */
 	uint64_t fetched_bytes;
-	uint64_t queued_bytes;  /* uploads not done */
-	uint64_t rate_bps;      /* bytes a second out, smoothed over the last busy seconds; 0: unknown */
+	uint64_t queued_bytes; /* uploads not done */
+	uint64_t rate_bps; /* bytes a second out, smoothed over the last busy ones; 0: unknown */
 	int64_t failing_since_ns; /* monotonic; 0: the last request worked */
 	char last_error[256];
 };

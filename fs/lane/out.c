@@ -5,8 +5,8 @@
  *
  *     queued -> cutting (window, cut, known?, pack) -> sent (waits for packs) -> done()
  *
- * I1: done() with rc 0 comes only after every pack that the extents name was acknowledged, whichever
- *     lane sent it.
+ * I1: done() with rc 0 comes only after every pack that the extents name was acknowledged,
+ *     whichever lane sent it.
  */
 #include "fs/lane/out.h"
 
@@ -29,9 +29,9 @@ struct job {
 	/* the lane's thread */
 	struct job *next; /* in out->sent */
 	struct window w;
-	bool stuck;       /* what the window shows holds no whole chunk */
-	size_t seen;      /* bytes that chunk_cut_on() looked at */
-	size_t cut;       /* length of the chunk at hand, 0: not cut yet */
+	bool stuck;  /* what the window shows holds no whole chunk */
+	size_t seen; /* bytes that chunk_cut_on() looked at */
+	size_t cut;  /* length of the chunk at hand, 0: not cut yet */
 	struct hash128 hash;
 	struct dep *deps;
 	size_t n, cap;
@@ -75,8 +75,8 @@ static void report(struct out *o, struct upload *u, int rc)
 
 static int fail(struct upload *u, int rc, const char *what)
 {
-	return fault_errno(&u->fault, rc, "upload of bytes %llu to %llu: %s", (unsigned long long)u->off,
-			   (unsigned long long)(u->off + u->len), what);
+	return fault_errno(&u->fault, rc, "upload of bytes %llu to %llu: %s",
+			   (unsigned long long)u->off, (unsigned long long)(u->off + u->len), what);
 }
 
 static void unlink_job(struct out *o, struct job *j)
@@ -136,7 +136,8 @@ static void leave_packs(struct out *o, struct job *j)
 
 		if (d->times > 0)
 			known_leave(o->lane->all->known, d->pack, d->times);
-		else if (!needs(o->cutting[0], d->pack) && !needs(o->cutting[1], d->pack) && !needs(o->sent, d->pack))
+		else if (!needs(o->cutting[0], d->pack) && !needs(o->cutting[1], d->pack) &&
+			 !needs(o->sent, d->pack))
 			packs_drop(&o->packs, d->pack);
 	}
 }

@@ -22,9 +22,9 @@ struct out {
 	struct lane *lane;
 	/* the lane's thread */
 	struct packs packs;
-	struct uploads queued[2]; /* by urgent; not begun */
-	struct job *cutting[2];   /* by urgent */
-	struct job *sent;         /* list: all cut, waiting for packs */
+	struct uploads queued[2];      /* by urgent; not begun */
+	struct job *cutting[2];        /* by urgent */
+	struct job *sent;              /* list: all cut, waiting for packs */
 	uint8_t *windows[OUT_WINDOWS]; /* spare memory of windows */
 	struct loop_call step;
 	bool stepping; /* step is posted */
@@ -36,7 +36,7 @@ void out_fini(struct out *o); /* after out_stop() */
 void out_take(struct out *o, struct upload *u);
 /* Something may have changed: cancelled uploads, room, packs of other lanes that ended. */
 void out_wake(struct out *o);
-/* End everything with -ECANCELED.  false while the kernel still reads: it wakes the lane at its end. */
+/* End everything with -ECANCELED.  false while the kernel still reads: its end wakes the lane. */
 bool out_stop(struct out *o);
 /* packs.c's: a pack of this lane was stored (NULL) or is lost for good. */
 void out_pack_ended(struct out *o, uint64_t pack, const struct fault *why);

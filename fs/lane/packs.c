@@ -109,7 +109,8 @@ static void put_away(struct packs *p, struct pack *k)
 	p->idle.fire = idle_long;
 	p->idle.arg = p;
 	if (!p->open && p->in_flight == 0)
-		loop_timer_start(p->lane->loop, &p->idle, clock_mono(&clock_system) + PACKS_IDLE_NS);
+		loop_timer_start(p->lane->loop, &p->idle,
+				 clock_mono(&clock_system) + PACKS_IDLE_NS);
 }
 
 void packs_fini(struct packs *p)
@@ -188,7 +189,8 @@ static void lost(struct pack *k)
 /* A name is used once: somebody else writes with our fence number. */
 static void taken_by_others(struct pack *k, const char *how_known)
 {
-	(void)fault_set(&k->req.fault, -EEXIST, FAULT_FINAL, "the name is taken: %s", how_known); /* lost() tells */
+	(void)fault_set(&k->req.fault, -EEXIST, FAULT_FINAL, "the name is taken: %s",
+			how_known); /* lost() tells */
 	lost(k);
 }
 
@@ -196,7 +198,8 @@ static void taken_by_others(struct pack *k, const char *how_known)
 static void tail_read(struct object_req *r)
 {
 	struct pack *k = r->arg;
-	bool ours = r->rc == 0 && r->got == r->len && memcmp(r->body.data, k->b.data + r->off, r->len) == 0;
+	bool ours = r->rc == 0 && r->got == r->len &&
+		    memcmp(r->body.data, k->b.data + r->off, r->len) == 0;
 
 	object_req_fini(r);
 	if (ours)
@@ -365,8 +368,8 @@ static size_t lay(struct packs *p, const uint8_t *data, size_t len, enum codec *
 	return len;
 }
 
-int packs_add(struct packs *p, const struct hash128 *hash, const uint8_t *data, size_t len, bool urgent,
-	      struct place *out)
+int packs_add(struct packs *p, const struct hash128 *hash, const uint8_t *data, size_t len,
+	      bool urgent, struct place *out)
 {
 	enum codec codec;
 	size_t stored_len;
@@ -405,7 +408,8 @@ void packs_stop(struct packs *p)
 
 	p->stopped = true;
 	if (p->open) {
-		(void)known_withdraw(l->all->known, p->open->b.name); /* who waits for it is stopped as well */
+		(void)known_withdraw(l->all->known,
+				     p->open->b.name); /* who waits for it is stopped as well */
 		put_away(p, take(&p->open));
 	}
 	while (p->sent)

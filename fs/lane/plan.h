@@ -5,9 +5,9 @@
 
 #include "fs/lane/lane.h"
 
-#define PLAN_GAP (64u << 10)    /* bytes nobody wants that are cheaper to read than another request */
-#define PLAN_GET_MIN (4u << 20) /* a GET this long is worth a connection of its own */
-#define PLAN_GET_MAX (8u << 20) /* and no longer than this: four a lane are held in memory */
+#define PLAN_GAP     (64u << 10) /* bytes nobody wants: cheaper than another request */
+#define PLAN_GET_MIN (4u << 20)  /* a GET this long is worth a connection of its own */
+#define PLAN_GET_MAX (8u << 20)  /* and no longer than this: four a lane are held in memory */
 
 struct span {
 	uint64_t pack;

@@ -5,7 +5,8 @@
 static void count_time(struct rate *r, uint64_t now_ns)
 {
 	double passed = now_ns > r->seen_ns ? (double)(now_ns - r->seen_ns) : 0;
-	double keep = RATE_FADE_NS / (RATE_FADE_NS + passed); /* near exp(-passed / fade), and needs no libm */
+	double keep = RATE_FADE_NS /
+		      (RATE_FADE_NS + passed); /* near exp(-passed / fade), and needs no libm */
 
 	if (r->busy > 0) {
 		r->bytes *= keep;

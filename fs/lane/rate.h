@@ -19,8 +19,9 @@ struct rate {
 	double bytes, ns; /* both faded */
 };
 
-void rate_start(struct rate *r, uint64_t now_ns);                 /* a transfer begins */
-void rate_stop(struct rate *r, uint64_t now_ns, uint64_t bytes);  /* and ends, with so many bytes through */
+/* A transfer begins; it ends, with so many bytes through. */
+void rate_start(struct rate *r, uint64_t now_ns);
+void rate_stop(struct rate *r, uint64_t now_ns, uint64_t bytes);
 /* 0: unknown.  Never 0 once something got through. */
 uint64_t rate_bps(const struct rate *r, uint64_t now_ns);
 

@@ -29,7 +29,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Where a piece of `len` goes: behind the one before it, or into the other half, behind its front. */
+/* Where a piece of `len` goes: behind the one before it, or behind the other half's front. */
 static uint8_t *room_for(const struct window *w, size_t len)
 {
 	uint8_t *before = w->ahead.mem + w->ahead.len;
@@ -86,8 +86,8 @@ static uint64_t next_hole(const struct window *w)
 }
 
 /*
- * Asked once a stretch, not once a piece: some file systems walk a whole file to find its first hole.
- * A hole that is punched behind our back is read as zeros.
+ * Asked once a stretch, not once a piece: some file systems walk a whole file to find its first
+ * hole.  A hole that is punched behind our back is read as zeros.
  */
 static void look_for_hole(struct window *w)
 {

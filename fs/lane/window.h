@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window slides over [off, off+len) of an upload's file: what was read is looked at while the next
- * piece comes in behind it.  Holes of a megabyte or more (and one at the end) are stepped over unread.
+ * A window slides over [off, off+len) of an upload's file: what was read is looked at while the
+ * next piece comes in behind it.  Holes of a megabyte or more (and one at the end) are stepped over
+ * unread.
  *
  *     front | piece piece piece ...      when one half is full, the next piece goes into the other
  *     front | piece piece piece ...      one, and what is not taken yet moves to its front: a chunk
@@ -15,16 +16,17 @@
 #include "base/loop.h"
 #include "fs/lane/lane.h"
 
-#define WINDOW_PIECE (1u << 20) /* what is cut, hashed and copied next is still in the CPU's cache */
+/* Small, so that what is cut, hashed and copied next is still in the CPU's cache. */
+#define WINDOW_PIECE (1u << 20)
 _Static_assert(WINDOW_PIECE % CHUNK_GRID == 0, "a piece ends where the grid cuts");
-#define WINDOW_HALF (CHUNK_MAX + 4 * WINDOW_PIECE)
+#define WINDOW_HALF  (CHUNK_MAX + 4 * WINDOW_PIECE)
 #define WINDOW_BYTES (2 * (size_t)WINDOW_HALF)
 
 struct window {
 	/* fixed while open */
 	struct loop *loop;
 	struct upload *u;
-	uint8_t *mem; /* WINDOW_BYTES; the caller's */
+	uint8_t *mem;                    /* WINDOW_BYTES; the caller's */
 	void (*moved)(struct window *w); /* a read has ended: look again, or end where rc < 0 */
 	void *arg;
 	/* the loop's thread */

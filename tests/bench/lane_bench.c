@@ -50,8 +50,8 @@ static void meter_print(const struct meter *m, const char *what, uint64_t bytes)
 	double gb = (double)bytes / 1e9;
 	double wall_s = (double)(clock_mono(&clock_system) - m->wall_ns) / NS_PER_S;
 
-	printf("%-6s %6.2f GB/s  %5.2f CPU s/GB  (%.2f s)\n", what, gb / wall_s, (cpu_now() - m->cpu_s) / gb,
-	       wall_s);
+	printf("%-6s %6.2f GB/s  %5.2f CPU s/GB  (%.2f s)\n", what, gb / wall_s,
+	       (cpu_now() - m->cpu_s) / gb, wall_s);
 }
 
 static void one_less(struct waiter *w)
@@ -105,15 +105,22 @@ static void upload_done(struct upload *u)
 
 static int upload(struct lanes *l, int fd, uint64_t bytes, unsigned files, struct extents *out)
 {
-	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = files};
+	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER,
+			   .changed = PTHREAD_COND_INITIALIZER,
+			   .left = files};
 	struct upload *u = calloc(files, sizeof(*u));
 	struct meter m = meter_start();
 	uint64_t each = bytes / files;
 	int rc = 0;
 
 	for (unsigned i = 0; i < files; i++) {
-		u[i] = (struct upload){.fd = fd, .off = i * each, .len = each, .by_content = true, .urgent = true,
-				       .done = upload_done, .arg = &w};
+		u[i] = (struct upload){.fd = fd,
+				       .off = i * each,
+				       .len = each,
+				       .by_content = true,
+				       .urgent = true,
+				       .done = upload_done,
+				       .arg = &w};
 		lanes_upload(l, &u[i]);
 	}
 	wait_all(&w);
@@ -142,8 +149,13 @@ static void fetch_done(struct fetch *x)
 
 static int fetch(struct lanes *l, const struct extents *from)
 {
-	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = 1};
-	struct fetch x = {.items = calloc(from->n + 1, sizeof(*x.items)), .deliver = drop, .done = fetch_done, .arg = &w};
+	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER,
+			   .changed = PTHREAD_COND_INITIALIZER,
+			   .left = 1};
+	struct fetch x = {.items = calloc(from->n + 1, sizeof(*x.items)),
+			  .deliver = drop,
+			  .done = fetch_done,
+			  .arg = &w};
 	struct meter m = meter_start();
 
 	for (size_t i = 0; i < from->n; i++)
@@ -175,7 +187,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: lane_bench URI FILE [MIB [LANES [FILES]]]\n");
 		return 2;
 	}
-	if (getrandom(&names, sizeof(names), 0) < 0 || getrandom(format.secret, sizeof(format.secret), 0) < 0)
+	if (getrandom(&names, sizeof(names), 0) < 0 ||
+	    getrandom(format.secret, sizeof(format.secret), 0) < 0)
 		return 1;
 	conf.lanes = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
 	fd = open_file(argv[2], bytes);
@@ -183,7 +196,8 @@ int main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
-	if (store_new(argv[1], &store, &f) < 0 || (conf.store = store, lanes_new(&conf, &lanes, &f)) < 0) {
+	if (store_new(argv[1], &store, &f) < 0 ||
+	    (conf.store = store, lanes_new(&conf, &lanes, &f)) < 0) {
 		fprintf(stderr, "lane_bench: %s\n", f.text);
 		return 1;
 	}

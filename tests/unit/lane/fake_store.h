@@ -215,7 +215,7 @@ static inline void fake_release(void)
 	while (t) {
 		struct fake_try *next = t->next;
 
-		loop_post(t->loop, &t->call); /* under the lock: its lane cannot cancel it meanwhile */
+		loop_post(t->loop, &t->call); /* under the lock: its lane cannot cancel it */
 		t = next;
 	}
 	pthread_mutex_unlock(&fake.lock);

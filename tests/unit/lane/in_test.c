@@ -245,7 +245,8 @@ static void who_waits_goes_before_a_prefetch(void **state)
 	usleep(20000);
 	assert_int_equal(FAKE_LOOK(fake.in_flight), 6); /* three of four on each lane */
 	FAKE_LOOK(fake.hold_gets = false);
-	assert_int_equal(rig_fetch(s->g, &one, first, NULL), 0); /* none of the prefetches was answered */
+	assert_int_equal(rig_fetch(s->g, &one, first, NULL),
+			 0); /* none of the prefetches was answered */
 	assert_memory_equal(first, s->data, MIB);
 	assert_int_equal(FAKE_LOOK(fake.in_flight), 6);
 	fake_release();

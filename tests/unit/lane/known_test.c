@@ -135,7 +135,8 @@ static void another_lane_hears_how_the_pack_ended(void **state)
 	assert_int_equal(known_outcome(*state, 5, 2, &why), 1);
 	assert_true(known_end(*state, 5, NULL));
 	assert_int_equal(known_outcome(*state, 5, 2, &why), 0);
-	assert_true(known_begin(*state, 1, 5)); /* the entry is gone, or this would be a second one */
+	assert_true(
+		known_begin(*state, 1, 5)); /* the entry is gone, or this would be a second one */
 	assert_false(known_end(*state, 5, NULL));
 }
 
@@ -143,7 +144,8 @@ static void a_failed_pack_is_forgotten_and_its_fault_is_told(void **state)
 {
 	struct fault why, heard;
 
-	(void)fault_set(&why, -EACCES, FAULT_FINAL, "pack 5: denied"); /* its code is looked at below */
+	(void)fault_set(&why, -EACCES, FAULT_FINAL,
+			"pack 5: denied"); /* its code is looked at below */
 	assert_true(known_begin(*state, 1, 5));
 	add(*state, 1, 5);
 	assert_int_equal(look(*state, 0, 1), KNOWN_PENDING);
@@ -180,14 +182,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_added_is_found_with_its_place, make, end),
-		cmocka_unit_test_setup_teardown(the_same_hash_with_another_length_is_another_chunk, make, end),
-		cmocka_unit_test_setup_teardown(memory_is_bounded_and_the_last_used_stay, make, end),
-		cmocka_unit_test_setup_teardown(a_chunk_that_one_lane_places_is_not_placed_by_another, make, end),
+		cmocka_unit_test_setup_teardown(the_same_hash_with_another_length_is_another_chunk,
+						make, end),
+		cmocka_unit_test_setup_teardown(memory_is_bounded_and_the_last_used_stay, make,
+						end),
+		cmocka_unit_test_setup_teardown(
+			a_chunk_that_one_lane_places_is_not_placed_by_another, make, end),
 		cmocka_unit_test_setup_teardown(a_forgotten_pack_takes_its_chunks_along, make, end),
-		cmocka_unit_test_setup_teardown(a_chunk_of_a_pack_under_way_is_pending_until_it_ends, make, end),
+		cmocka_unit_test_setup_teardown(
+			a_chunk_of_a_pack_under_way_is_pending_until_it_ends, make, end),
 		cmocka_unit_test_setup_teardown(another_lane_hears_how_the_pack_ended, make, end),
-		cmocka_unit_test_setup_teardown(a_failed_pack_is_forgotten_and_its_fault_is_told, make, end),
-		cmocka_unit_test_setup_teardown(a_pack_is_withdrawn_unless_others_wait_for_it, make, end),
+		cmocka_unit_test_setup_teardown(a_failed_pack_is_forgotten_and_its_fault_is_told,
+						make, end),
+		cmocka_unit_test_setup_teardown(a_pack_is_withdrawn_unless_others_wait_for_it, make,
+						end),
 		cmocka_unit_test_setup_teardown(too_many_packs_under_way_are_refused, make, end),
 	};
 

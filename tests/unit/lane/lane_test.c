@@ -66,7 +66,8 @@ static void a_file_on_disk_is_read_while_it_is_written_to(void **state)
 	snprintf(path, sizeof(path), "%s/content", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(pwrite(fd, data, len, 0), len);
-	assert_int_equal(pwrite(fd, "more", 4, (off_t)len + 50 * (off_t)MIB), 4); /* behind what is sent */
+	assert_int_equal(pwrite(fd, "more", 4, (off_t)len + 50 * (off_t)MIB),
+			 4); /* behind what is sent */
 	u = (struct upload){.fd = fd, .len = len};
 	assert_int_equal(rig_upload(g, &u), 0);
 	assert_int_equal(u.out.n, 12);
@@ -104,7 +105,10 @@ static void a_store_that_is_in_the_way_fails_the_upload_by_name(void **state)
 	rig_free(g);
 }
 
-#define TEST(name, loop) {#name " (" loop ")", name, make_dir, end_dir, (void *)loop}
+#define TEST(name, loop)                                                   \
+	{                                                                  \
+#name " (" loop ")", name, make_dir, end_dir, (void *)loop \
+	}
 
 int main(void)
 {

@@ -46,7 +46,8 @@ static struct lanes_counts counts(struct rig *g)
 	return c;
 }
 
-static int send_bytes(struct rig *g, const void *data, size_t len, bool by_content, struct upload *u)
+static int send_bytes(struct rig *g, const void *data, size_t len, bool by_content,
+		      struct upload *u)
 {
 	scoped(fd_close) int fd = rig_file(data, len);
 
@@ -54,7 +55,8 @@ static int send_bytes(struct rig *g, const void *data, size_t len, bool by_conte
 	return rig_upload(g, u);
 }
 
-static void assert_comes_back(struct rig *g, const struct extents *x, const uint8_t *want, size_t len)
+static void assert_comes_back(struct rig *g, const struct extents *x, const uint8_t *want,
+			      size_t len)
 {
 	scoped(free) uint8_t *got = malloc(len + 1);
 
@@ -90,7 +92,8 @@ static bool same_extents(const struct extents *a, const struct extents *b)
 
 static void random_content_comes_back_however_it_was_cut(void **state)
 {
-	static const size_t sizes[] = {1, 4095, 256 * KIB, MIB, MIB + 1, 4 * MIB, 17 * MIB + 12345, 70 * MIB};
+	static const size_t sizes[] = {1,       4095,    256 * KIB,        MIB,
+				       MIB + 1, 4 * MIB, 17 * MIB + 12345, 70 * MIB};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		scoped(free) uint8_t *data = rig_bytes(sizes[i], i + 1);
@@ -202,7 +205,10 @@ static void data_between_holes_comes_back(void **state)
 		assert_int_equal(pwrite(fd, data + at, 300 * KIB, (off_t)at), 300 * KIB);
 	}
 	for (int by_content = 0; by_content < 2; by_content++) {
-		struct upload u = {.fd = fd, .off = 1000, .len = len - 1000, .by_content = by_content};
+		struct upload u = {.fd = fd,
+				   .off = 1000,
+				   .len = len - 1000,
+				   .by_content = by_content};
 
 		assert_int_equal(rig_upload(*state, &u), 0);
 		assert_comes_back(*state, &u.out, data + 1000, len - 1000);
@@ -324,7 +330,8 @@ static void content_that_moved_is_found_again(void **state)
 	round_trip(*state, data + 100, 40 * MIB, true);
 	sent = counts(*state).sent_bytes;
 	round_trip(*state, data, 40 * MIB + 100, true);
-	assert_in_range(counts(*state).sent_bytes - sent, 1, 6 * MIB); /* the first chunk, and what it bent */
+	assert_in_range(counts(*state).sent_bytes - sent, 1,
+			6 * MIB); /* the first chunk, and what it bent */
 }
 
 static void two_lanes_with_the_same_content_send_it_once(void **state)
@@ -336,8 +343,12 @@ static void two_lanes_with_the_same_content_send_it_once(void **state)
 	struct done d = DONE_NONE;
 
 	for (int i = 0; i < 2; i++) {
-		u[i] = (struct upload){.fd = fd, .len = 40 * MIB, .by_content = true, .urgent = true,
-				       .done = rig_upload_done, .arg = &d};
+		u[i] = (struct upload){.fd = fd,
+				       .len = 40 * MIB,
+				       .by_content = true,
+				       .urgent = true,
+				       .done = rig_upload_done,
+				       .arg = &d};
 		lanes_upload(g->lanes, &u[i]);
 	}
 	done_wait(&d, 2);
@@ -436,15 +447,26 @@ static void what_follows_is_handed_in_before_the_store_answers(void **state)
 	scoped(free) uint8_t *data = rig_bytes(12 * MIB, 1);
 	scoped(fd_close) int fd = rig_file(data, 12 * MIB);
 	struct done d = DONE_NONE;
-	struct upload first = {.fd = fd, .len = 6 * MIB, .by_content = true, .open_end = true, .urgent = true,
-			       .cut = note_cut, .done = rig_upload_done, .arg = &d};
+	struct upload first = {.fd = fd,
+			       .len = 6 * MIB,
+			       .by_content = true,
+			       .open_end = true,
+			       .urgent = true,
+			       .cut = note_cut,
+			       .done = rig_upload_done,
+			       .arg = &d};
 	struct upload second;
 
 	FAKE_LOOK(fake.hold = true);
 	lanes_upload(g->lanes, &first);
 	done_wait(&cut_seen, 1);
-	second = (struct upload){.fd = fd, .off = first.taken, .len = 12 * MIB - first.taken, .by_content = true,
-				 .urgent = true, .done = rig_upload_done, .arg = &d};
+	second = (struct upload){.fd = fd,
+				 .off = first.taken,
+				 .len = 12 * MIB - first.taken,
+				 .by_content = true,
+				 .urgent = true,
+				 .done = rig_upload_done,
+				 .arg = &d};
 	lanes_upload(g->lanes, &second);
 	assert_int_equal(d.n, 0);
 	fake_release();
@@ -475,7 +497,8 @@ static void content_is_compressed_while_packs_wait_for_the_link(void **state)
 	text(data, len, 1);
 	fd = rig_file(data, len);
 	FAKE_LOOK(fake.hold = true);
-	u = (struct upload){.fd = fd, .len = len, .urgent = true, .done = rig_upload_done, .arg = &d};
+	u = (struct upload){
+		.fd = fd, .len = len, .urgent = true, .done = rig_upload_done, .arg = &d};
 	lanes_upload(g->lanes, &u);
 	while (FAKE_LOOK(fake.in_flight) < 4)
 		usleep(1000);
@@ -496,7 +519,8 @@ static void four_packs_are_in_flight_and_no_more(void **state)
 	scoped(free) uint8_t *data = rig_bytes(150 * MIB, 1);
 	scoped(fd_close) int fd = rig_file(data, 150 * MIB);
 	struct done d = DONE_NONE;
-	struct upload u = {.fd = fd, .len = 150 * MIB, .urgent = true, .done = rig_upload_done, .arg = &d};
+	struct upload u = {
+		.fd = fd, .len = 150 * MIB, .urgent = true, .done = rig_upload_done, .arg = &d};
 
 	FAKE_LOOK(fake.hold = true);
 	lanes_upload(g->lanes, &u);
@@ -526,7 +550,10 @@ static void small_files_share_a_pack(void **state)
 		scoped(free) uint8_t *data = rig_bytes(3000, i + 1);
 
 		fds[i] = rig_file(data, 3000);
-		u[i] = (struct upload){.fd = fds[i], .len = 3000, .done = rig_upload_done, .arg = &d};
+		u[i] = (struct upload){.fd = fds[i],
+				       .len = 3000,
+				       .done = rig_upload_done,
+				       .arg = &d};
 		u[i].urgent = i == N - 1;
 		lanes_upload(g->lanes, &u[i]);
 	}
@@ -632,8 +659,12 @@ static void a_cancelled_upload_ends_and_its_packs_are_not_sent(void **state)
 
 	FAKE_LOOK(fake.hold = true);
 	for (int i = 0; i < 3; i++) { /* one on each lane, one queued */
-		u[i] = (struct upload){.fd = fd, .off = (uint64_t)i * 20 * MIB, .len = 20 * MIB, .urgent = true,
-				       .done = rig_upload_done, .arg = &d};
+		u[i] = (struct upload){.fd = fd,
+				       .off = (uint64_t)i * 20 * MIB,
+				       .len = 20 * MIB,
+				       .urgent = true,
+				       .done = rig_upload_done,
+				       .arg = &d};
 		lanes_upload(g->lanes, &u[i]);
 	}
 	while (FAKE_LOOK(fake.in_flight) < 2)
@@ -647,7 +678,8 @@ static void a_cancelled_upload_ends_and_its_packs_are_not_sent(void **state)
 	fake_release();
 	assert_int_equal(counts(g).sent_bytes, sent);
 	assert_int_equal(counts(g).queued_bytes, 0);
-	assert_int_equal(send_bytes(g, data, 20 * MIB, false, &u[0]), 0); /* nothing of it is thought stored */
+	assert_int_equal(send_bytes(g, data, 20 * MIB, false, &u[0]),
+			 0); /* nothing of it is thought stored */
 	assert_comes_back(g, &u[0].out, data, 20 * MIB);
 	extents_fini(&u[0].out);
 }
@@ -658,7 +690,8 @@ static void a_pack_that_another_upload_needs_goes_on(void **state)
 	scoped(free) uint8_t *data = rig_bytes(3 * MIB, 1);
 	scoped(fd_close) int fd = rig_file(data, 3 * MIB);
 	struct done first = DONE_NONE, second = DONE_NONE;
-	struct upload u = {.fd = fd, .len = 3 * MIB, .urgent = true, .done = rig_upload_done, .arg = &first};
+	struct upload u = {
+		.fd = fd, .len = 3 * MIB, .urgent = true, .done = rig_upload_done, .arg = &first};
 	struct upload same = u;
 
 	same.arg = &second;
@@ -689,8 +722,12 @@ static void lanes_that_go_away_end_every_upload(void **state)
 
 	FAKE_LOOK(fake.hold = true);
 	for (int i = 0; i < 6; i++) {
-		u[i] = (struct upload){.fd = fd, .off = (uint64_t)i * 10 * MIB, .len = 10 * MIB,
-				       .urgent = i % 2, .done = rig_upload_done, .arg = &d};
+		u[i] = (struct upload){.fd = fd,
+				       .off = (uint64_t)i * 10 * MIB,
+				       .len = 10 * MIB,
+				       .urgent = i % 2,
+				       .done = rig_upload_done,
+				       .arg = &d};
 		lanes_upload(g->lanes, &u[i]);
 	}
 	if (*state)
@@ -729,9 +766,14 @@ static void a_failed_pack_fails_the_upload_of_another_lane_too(void **state)
 	struct done d = DONE_NONE;
 	struct upload u[2];
 
-	FAKE_LOOK((fake.hold = true, fake.fail_code = -EDQUOT, fake.fail_class = FAULT_FINAL, fake.fail_puts = 1));
+	FAKE_LOOK((fake.hold = true, fake.fail_code = -EDQUOT, fake.fail_class = FAULT_FINAL,
+		   fake.fail_puts = 1));
 	for (int i = 0; i < 2; i++) {
-		u[i] = (struct upload){.fd = fd, .len = 3 * MIB, .urgent = true, .done = rig_upload_done, .arg = &d};
+		u[i] = (struct upload){.fd = fd,
+				       .len = 3 * MIB,
+				       .urgent = true,
+				       .done = rig_upload_done,
+				       .arg = &d};
 		lanes_upload(g->lanes, &u[i]);
 		while (FAKE_LOOK(fake.in_flight) < 1)
 			usleep(1000);
@@ -761,10 +803,12 @@ static void a_store_that_asks_for_less_gets_less_at_once(void **state)
 	scoped(free) uint8_t *data = rig_bytes(150 * MIB, 1);
 	scoped(fd_close) int fd = rig_file(data, 150 * MIB);
 	struct done d = DONE_NONE;
-	struct upload u = {.fd = fd, .len = 150 * MIB, .urgent = true, .done = rig_upload_done, .arg = &d};
+	struct upload u = {
+		.fd = fd, .len = 150 * MIB, .urgent = true, .done = rig_upload_done, .arg = &d};
 	unsigned after;
 
-	FAKE_LOOK((fake.hold = true, fake.fail_code = -EBUSY, fake.fail_class = FAULT_PACED, fake.fail_puts = 4));
+	FAKE_LOOK((fake.hold = true, fake.fail_code = -EBUSY, fake.fail_class = FAULT_PACED,
+		   fake.fail_puts = 4));
 	lanes_upload(g->lanes, &u);
 	while (FAKE_LOOK(fake.in_flight) < 4)
 		usleep(1000);

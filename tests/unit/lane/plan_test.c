@@ -10,7 +10,7 @@
 #include "fs/lane/plan.h"
 
 #define MOST 16
-#define MIB (1u << 20)
+#define MIB  (1u << 20)
 
 struct case_items {
 	struct extent extents[MOST];
@@ -43,7 +43,8 @@ static size_t spans_of(struct case_items *c, size_t longest, struct span *out)
 			const struct place *p = &c->sorted[i]->extent->place;
 
 			assert_int_equal(p->pack, out[spans].pack);
-			assert_in_range(p->offset, out[spans].off, out[spans].off + out[spans].len - p->stored);
+			assert_in_range(p->offset, out[spans].off,
+					out[spans].off + out[spans].len - p->stored);
 		}
 	}
 	return spans;
@@ -107,7 +108,8 @@ static void a_chunk_wanted_twice_is_asked_for_once(void **state)
 
 	add(&c, 1, 100, 1000);
 	add(&c, 1, 100, 1000);
-	add(&c, 1, 300, 200); /* inside: no pack of ours has it, but one that lies must do no harm */
+	add(&c, 1, 300,
+	    200); /* inside: no pack of ours has it, but one that lies must do no harm */
 	assert_int_equal(spans_of(&c, PLAN_GET_MAX, s), 1);
 	assert_int_equal(s[0].n, 3);
 	assert_int_equal(s[0].len, 1000);

@@ -100,7 +100,10 @@ struct done {
 	pthread_cond_t changed;
 	unsigned n;
 };
-#define DONE_NONE {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}
+#define DONE_NONE                                                                      \
+	{                                                                              \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
+	}
 
 static inline void done_one(struct done *d)
 {
@@ -145,7 +148,8 @@ struct rig_read {
 	int refuse; /* what deliver() returns */
 };
 
-static inline int rig_deliver(struct fetch *x, struct fetch_item *i, const uint8_t *data, size_t len)
+static inline int rig_deliver(struct fetch *x, struct fetch_item *i, const uint8_t *data,
+			      size_t len)
 {
 	struct rig_read *r = x->arg;
 
@@ -169,7 +173,8 @@ static inline void rig_fetch_done(struct fetch *x)
 }
 
 /* A fetch of every chunk of `from`; what is zero or inline is put into `to` now. */
-static inline void rig_want(const struct extents *from, uint8_t *to, struct fetch *x, struct rig_read *r)
+static inline void rig_want(const struct extents *from, uint8_t *to, struct fetch *x,
+			    struct rig_read *r)
 {
 	uint64_t off = 0;
 
