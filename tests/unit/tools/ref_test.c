@@ -33,7 +33,7 @@ static const struct row {
 	{"file:///mnt/c:/x@good", "file:///mnt/c:/x", REF_GOOD, 0, ""},
 	{"file:///mnt/c:/x@7:y:z", "file:///mnt/c:/x", REF_NUMBER, 7, "y:z"},
 	/* '@' that is no commit, in a URI and in a path */
-	{"file:///home/me@host/x", "file:///home/me@host/x", REF_GOOD, 0, ""},
+	{"file:///srv/me@host/x", "file:///srv/me@host/x", REF_GOOD, 0, ""},
 	{"file:///srv/x@3/y", "file:///srv/x@3/y", REF_GOOD, 0, ""},
 	{"file:///srv/x@3@good", "file:///srv/x@3", REF_GOOD, 0, ""},
 	{"s3://b/run:a@x/b", "s3://b/run", REF_GOOD, 0, "a@x/b"},
