@@ -677,16 +677,20 @@ void committer_free(struct mount *m)
 
 static void waiter_comes(struct committer *c, uint64_t now)
 {
-	if (c->waiters++ == 0)
+	if (c->waiters++ == 0) {
 		c->ack_ns = now;
+		lanes_hurry(c->m->lanes, true); /* nobody is disturbed by the flush he waits for */
+	}
 	c->kicked = true;
 	pthread_cond_signal(&c->wake);
 }
 
 static void waiter_goes(struct committer *c)
 {
-	if (--c->waiters == 0)
+	if (--c->waiters == 0) {
 		c->ack_ns = 0;
+		lanes_hurry(c->m->lanes, false);
+	}
 }
 
 static int wait_moved(struct committer *c, uint64_t deadline_ns)

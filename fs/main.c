@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -275,6 +276,17 @@ static int check_dir(struct mount_opts *o, char real[PATH_MAX])
 	return 0;
 }
 
+/* Each open file of a trainer is one of ours; the soft limit is for programs that use select(2). */
+static void raise_open_files(void)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_NOFILE, &most) < 0 || most.rlim_cur == most.rlim_max)
+		return;
+	most.rlim_cur = most.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &most);
+}
+
 int cmd_mount(int argc, char **argv)
 {
 	struct program *p = calloc(1, sizeof(*p));
@@ -288,6 +300,7 @@ int cmd_mount(int argc, char **argv)
 		log_setup("holdfast mount", p->mount.opts.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
 			  !p->mount.opts.foreground && !getenv("HOLDFAST_LOG"));
 		block_signals();
+		raise_open_files();
 		if (!p->mount.opts.foreground)
 			rc = into_background(p);
 	}
