@@ -17,7 +17,7 @@ static bool may_go(const struct node *n)
 {
 	const struct file *f = n->file;
 
-	return f && f->live && !f->changed && !n->opens && !f->writing && !f->streaming && !f->fetching.n &&
+	return f && f->live && !f->changed && !n->opens && !n->pins && !f->writing && !f->streaming && !f->fetching.n &&
 	       content_size(f->live) && !list_on(&n->dirty);
 }
 

@@ -115,6 +115,19 @@ static void file_touched(struct mount *m, struct node *n)
 	node_touch(&m->nodes, n);
 }
 
+/* Keep live's file open, or no longer. */
+static void file_hold(struct node *n, bool hold)
+{
+	struct file *f = n->file;
+
+	if (hold && !f->held && f->live)
+		f->held = content_hold(f->live) >= 0; /* else each operation opens it, or fails */
+	else if (!hold && f->held) {
+		content_unhold(f->live);
+		f->held = false;
+	}
+}
+
 /* O_TRUNC: an empty version; what was sealed stays as a view of the old one. */
 static int file_restart(struct mount *m, struct node *n, uint64_t now, struct note *w)
 {
@@ -129,8 +142,10 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 		rc = content_new(m->contents, n->id, ++f->version, &fresh, &fault);
 	if (rc < 0)
 		return rc;
+	file_hold(n, false);
 	content_unref(f->live);
 	f->live = fresh;
+	file_hold(n, n->opens);
 	f->ahead = 0;
 	f->only_grown = false;
 	note_content(w, n, false);
@@ -202,6 +217,7 @@ int file_open(struct mount *m, uint64_t id, int flags, struct handle **out)
 	else if (n->file->facts.writers_open == 0)
 		n->file->past_cache = false; /* this open drops the pages, nobody writes past them */
 	first = n->opens++ == 0;
+	file_hold(n, true);
 	c = content_ref(n->file->live);
 	mount_unlock(m);
 
@@ -262,7 +278,8 @@ void file_release(struct mount *m, struct handle *h)
 	mount_lock(m);
 	if (h->writes)
 		writer_goes(n->file, h->appends, mount_now(m));
-	n->opens--;
+	if (--n->opens == 0)
+		file_hold(n, false);
 	n->file->used_ns = mount_now(m);
 	node_release(&m->nodes, n);
 	mount_unlock(m);
@@ -388,14 +405,14 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
 	n = node_find(&m->nodes, id);
 	rc = !n ? -ENOENT : !n->file ? (node_is_dir(n) ? -EISDIR : -EINVAL) : m->read_only;
 	if (rc == 0)
-		n->opens++;
+		n->pins++;
 	if (rc == 0 && size == 0) {
 		rc = file_restart(m, n, now, &w);
 		if (rc == 0 && n->file->facts.writers_open == 0)
 			file_seals(m, n, now, false, 0, &w);
 		if (rc == 0)
 			rc = note_done(m, &w);
-		n->opens--;
+		n->pins--;
 		buf_fini(&w.entries);
 		mount_unlock(m);
 		return rc;
@@ -418,7 +435,9 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
 		note_node(&w, n);
 		rc = note_done(m, &w);
 	}
-	n->opens--;
+	n->pins--;
+	if (!n->opens)
+		content_rest(n->file->live);
 	mount_unlock(m);
 	return rc;
 }

@@ -25,6 +25,7 @@ static void hydration_free(struct hydration *h)
 {
 	if (!h)
 		return;
+	content_unhold(h->content);
 	content_unref(h->content);
 	need_fini(&h->need);
 	free(h->fetch.items);
@@ -89,10 +90,13 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 		 struct hydration **out)
 {
 	struct hydration *h = calloc(1, sizeof(*h));
+	int rc = h ? content_hold(c) : -ENOMEM;
 
 	*out = NULL;
-	if (!h)
-		return -ENOMEM;
+	if (rc < 0) {
+		free(h);
+		return rc;
+	}
 	*h = (struct hydration){.m = m, .node = n, .content = content_ref(c), .need = *need, .waited = wait};
 	*need = (struct need){.n = 0};
 	h->fetch = (struct fetch){.items = calloc(h->need.n, sizeof(*h->fetch.items)), .rank = rank, .arg = h,

@@ -270,7 +270,7 @@ static void promote_node(const struct moment *x, const struct moment_node *mn)
 {
 	struct node *n = mn->node;
 
-	n->opens++; /* pinned until settle */
+	n->pins++; /* until settle */
 	n->links = mn->links;
 	if (n->changed_seq <= x->seq)
 		n->attr_dirty = false;
@@ -371,7 +371,7 @@ void moment_settle(struct mount *m, struct moment *x)
 		if (mn->view)
 			settle_content(n->file, mn);
 		settle_note(&w, n);
-		n->opens--;
+		n->pins--;
 		node_release(&m->nodes, n);
 	}
 	(void)note_done(m, &w); /* a failed journal is sticky: the next change says so */

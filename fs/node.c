@@ -51,6 +51,8 @@ static void file_drop(struct file *f)
 	if (!f)
 		return;
 	view_unref(f->sealed);
+	if (f->held)
+		content_unhold(f->live);
 	content_unref(f->live);
 	extents_fini(&f->stored);
 	ranges_fini(&f->fetching);
@@ -154,7 +156,7 @@ struct node *node_from_record(struct nodes *t, struct inode_rec *rec)
 
 void node_release(struct nodes *t, struct node *n)
 {
-	if (n->lookups || n->opens || list_on(&n->dirty) || n->table || n->id == ROOT_ID)
+	if (n->lookups || n->opens || n->pins || list_on(&n->dirty) || n->table || n->id == ROOT_ID)
 		return;
 	/* Its record has still to be changed or removed (I3). */
 	if (!node_is_dir(n) && n->names != n->links)

@@ -57,6 +57,7 @@ struct file {
 	int64_t stored_mtime_ns;
 	struct view *sealed; /* last sealed version, where it is not the base's; NULL else */
 	struct inode_attr sealed_attr;
+	bool held;            /* live's file is kept open, since a handle is */
 	bool live_is_sealed;  /* `sealed` is what live still holds */
 	bool changed;         /* live differs from the base's content */
 	uint32_t version;     /* of the newest content made */
@@ -87,6 +88,7 @@ struct node {
 	uint32_t xattr_n;
 	uint64_t lookups;
 	unsigned opens;
+	unsigned pins; /* by a commit in flight, or a call under way */
 	unsigned names; /* live names that lead here (of a directory: 1, or 0 once removed) */
 	char *name;     /* the newest seen of them: what messages call it, logs are told by it */
 	uint64_t name_dir; /* the directory it is in */

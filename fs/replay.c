@@ -432,8 +432,11 @@ static void adopt_times(struct node *n)
 {
 	struct stat st;
 
-	if (fstat(content_fd(n->file->live), &st) < 0)
+	if (content_hold(n->file->live) < 0)
 		return;
+	if (fstat(content_fd(n->file->live), &st) < 0)
+		st.st_mtim = (struct timespec){.tv_sec = 0};
+	content_unhold(n->file->live);
 	n->attr.mtime_ns = n->attr.ctime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec;
 }
 

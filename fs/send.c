@@ -97,6 +97,7 @@ static void sending_ends(struct sending *x, int rc, const struct fault *f)
 {
 	struct sender *s = x->sender;
 
+	content_unhold(view_content(x->view));
 	view_unref(x->view);
 	free(x);
 	pthread_mutex_lock(&s->lock);
@@ -146,6 +147,11 @@ static bool send_view(struct sender *s, struct moment_node *mn)
 	if (!x)
 		return false;
 	*x = (struct sending){.sender = s, .view = view_ref(mn->view)};
+	if (content_hold(view_content(x->view)) < 0) {
+		view_unref(x->view);
+		free(x);
+		return false; /* no descriptor free: a later poll finds one */
+	}
 	if (view_size(mn->view) <= CHUNK_INLINE && s->inlined_bytes + view_size(mn->view) <= INLINE_MOST) {
 		x->inline_ok = true;
 		s->inlined_bytes += view_size(mn->view);

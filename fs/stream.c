@@ -32,6 +32,10 @@ static bool stream_start(struct mount *m, struct node *n, struct content *c)
 		return false; /* the freeze will send it */
 	if (len > STREAM_MOST)
 		len = STREAM_MOST;
+	if (content_hold(c) < 0) {
+		free(s);
+		return false;
+	}
 	*s = (struct stream){.m = m, .node = n, .content = content_ref(c), .stamp = content_stamp(c)};
 	s->upload = (struct upload){.fd = content_fd(c), .off = from, .len = len, .by_content = true, .open_end = true,
 				    .done = stream_done, .arg = s};
@@ -56,6 +60,7 @@ static void stream_done(struct upload *u)
 		node_release(&m->nodes, s->node);
 	pthread_cond_broadcast(&m->arrived);
 	mount_unlock(m);
+	content_unhold(c);
 	content_unref(c);
 	extents_fini(&u->out);
 	free(s);

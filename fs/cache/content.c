@@ -207,6 +207,7 @@ int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const st
 		return fault_errno(f, rc, "cache: content %u of inode %llx", version, (unsigned long long)id);
 	}
 	atomic_store(&c->writes, 1); /* what was written before may not be on disk */
+	fd_close(take_fd(&c->fd)); /* one of very many, and not asked for yet */
 	*out = c;
 	return 0;
 }
@@ -226,6 +227,63 @@ uint32_t content_version(const struct content *c)
 int content_fd(const struct content *c)
 {
 	return c->fd;
+}
+
+int content_file(struct content *c)
+{
+	char name[CONTENT_NAME_MAX];
+
+	if (c->fd < 0) {
+		content_name(c->id, c->version, name);
+		c->fd = openat(c->dir->fd, name, O_RDWR | O_CLOEXEC);
+	}
+	return c->fd;
+}
+
+/* A file that is held already stays so: nobody waits for a write under way. */
+static bool hold_more(struct content *c)
+{
+	unsigned n = atomic_load(&c->holds);
+
+	while (n > 0)
+		if (atomic_compare_exchange_weak(&c->holds, &n, n + 1))
+			return true;
+	return false;
+}
+
+int content_hold(struct content *c)
+{
+	int rc;
+
+	if (hold_more(c))
+		return c->fd;
+	pthread_mutex_lock(&c->lock);
+	rc = content_file(c) < 0 ? -errno : c->fd;
+	if (rc >= 0)
+		atomic_fetch_add(&c->holds, 1);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+void content_unhold(struct content *c)
+{
+	unsigned n = atomic_load(&c->holds);
+
+	while (n > 1)
+		if (atomic_compare_exchange_weak(&c->holds, &n, n - 1))
+			return;
+	pthread_mutex_lock(&c->lock);
+	if (atomic_fetch_sub(&c->holds, 1) == 1)
+		fd_close(take_fd(&c->fd));
+	pthread_mutex_unlock(&c->lock);
+}
+
+void content_rest(struct content *c)
+{
+	pthread_mutex_lock(&c->lock);
+	if (atomic_load(&c->holds) == 0)
+		fd_close(take_fd(&c->fd));
+	pthread_mutex_unlock(&c->lock);
 }
 
 uint64_t content_size(struct content *c)
@@ -342,7 +400,7 @@ static void recount(struct content *c)
 {
 	struct stat st;
 
-	if (fstat(c->fd, &st) == 0)
+	if (fstat(content_file(c), &st) == 0)
 		content_account(c, (int64_t)st.st_blocks * 512 - atomic_load(&c->bytes));
 }
 
@@ -363,7 +421,7 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 		return rc;
 	if (end > size)
 		grow_begin(c);
-	put = pwrite_all(c->fd, data, len, off);
+	put = pwrite_all(content_file(c), data, len, off);
 	atomic_fetch_add(&c->writes, 1);
 	rc = put < 0 ? (int)put : 0;
 	if (over)
@@ -371,7 +429,7 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 	if (end <= size)
 		return rc;
 	if (rc < 0) {
-		(void)!ftruncate(c->fd, (off_t)size); /* what of it went in; shortening needs no space */
+		(void)!ftruncate(content_file(c), (off_t)size); /* what of it went in; shortening needs no space */
 		return rc;
 	}
 	content_account(c, (int64_t)(end - MAX(off, size)));
@@ -420,7 +478,7 @@ static int shrink(struct content *c, uint64_t size)
 	rc = change_begin(c, size, old);
 	if (rc < 0)
 		return rc;
-	rc = ftruncate(c->fd, (off_t)size) < 0 ? -errno : 0;
+	rc = ftruncate(content_file(c), (off_t)size) < 0 ? -errno : 0;
 	if (rc < 0)
 		return rc;
 	(void)ranges_remove(&c->absent, size, NEVER); /* a tail: no hole, so it cannot fail */
@@ -431,7 +489,7 @@ static int shrink(struct content *c, uint64_t size)
 static int grow(struct content *c, uint64_t size)
 {
 	grow_begin(c);
-	if (ftruncate(c->fd, (off_t)size) < 0)
+	if (ftruncate(content_file(c), (off_t)size) < 0)
 		return -errno;
 	grow_end(c, size);
 	return 0;
@@ -470,7 +528,7 @@ static int allocate(struct content *c, uint64_t off, uint64_t len, int mode)
 		return rc;
 	if (grows)
 		grow_begin(c);
-	rc = fallocate(c->fd, mode, (off_t)off, (off_t)len) < 0 ? -errno : 0;
+	rc = fallocate(content_file(c), mode, (off_t)off, (off_t)len) < 0 ? -errno : 0;
 	if (zeroes)
 		rc = change_end(c, off, to, rc);
 	if (rc == 0 && grows)
@@ -515,13 +573,13 @@ ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
 		absent = ranges_meets(&c->absent, off, off + len);
 		pthread_mutex_unlock(&c->lock);
 	}
-	return absent ? -ENODATA : pread_all(c->fd, data, len, off);
+	return absent ? -ENODATA : pread_all(content_file(c), data, len, off);
 }
 
 /* ---- data and holes ---- */
 
 /* The next absent byte at or after `off` that is not of a run of zeros; `*end`: where that entry does. */
-static uint64_t next_stored(const struct content *c, uint64_t off, uint64_t *end)
+static uint64_t next_stored(struct content *c, uint64_t off, uint64_t *end)
 {
 	struct range r;
 
@@ -536,10 +594,10 @@ static uint64_t next_stored(const struct content *c, uint64_t off, uint64_t *end
 	return NEVER;
 }
 
-static off_t seek_data(const struct content *c, uint64_t off)
+static off_t seek_data(struct content *c, uint64_t off)
 {
 	uint64_t end, stored = next_stored(c, off, &end);
-	off_t here = lseek(c->fd, (off_t)off, SEEK_DATA);
+	off_t here = lseek(content_file(c), (off_t)off, SEEK_DATA);
 
 	if (here < 0 && errno != ENXIO)
 		return -errno;
@@ -548,11 +606,11 @@ static off_t seek_data(const struct content *c, uint64_t off)
 	return here < 0 ? (off_t)stored : (off_t)MIN((uint64_t)here, stored);
 }
 
-static off_t seek_hole(const struct content *c, uint64_t off, uint64_t size)
+static off_t seek_hole(struct content *c, uint64_t off, uint64_t size)
 {
 	while (off < size) {
 		uint64_t end;
-		off_t here = lseek(c->fd, (off_t)off, SEEK_HOLE);
+		off_t here = lseek(content_file(c), (off_t)off, SEEK_HOLE);
 
 		if (here < 0)
 			return -errno;

@@ -79,7 +79,15 @@ SCOPE_PTR(struct content, content_unref)
 uint64_t content_id(const struct content *c);
 uint32_t content_version(const struct content *c);
 uint64_t content_size(struct content *c);
-int content_fd(const struct content *c); /* stays open while referenced; O_RDWR */
+/*
+ * A cache may hold more contents than a process may open files: a content's file is open while somebody holds it.
+ * Everything below works without a hold as well (and leaves the file open until the next unhold), but
+ * content_fd() and content_sync() need one.  hold: the fd, O_RDWR, or a negative errno.
+ */
+int content_hold(struct content *c);
+void content_unhold(struct content *c);
+void content_rest(struct content *c); /* close it if nobody holds it */
+int content_fd(const struct content *c);
 
 /* Whole write or a negative errno; bytes that a partial overwrite of an absent chunk needs are the caller's to fetch first
  * (content_needs).  append: off is ignored, *out_off says where it went. */

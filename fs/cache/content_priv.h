@@ -34,7 +34,6 @@ struct content {
 	struct content_dir *dir;
 	uint64_t id;
 	uint32_t version;
-	int fd;
 	atomic_uint refs;
 	/* changed under lock, read without it: nobody waits for a write under way to learn these */
 	_Atomic uint64_t size;
@@ -44,6 +43,8 @@ struct content {
 	atomic_bool whole, in_sequence;
 	/* under lock, which is held for one file operation */
 	pthread_mutex_t lock;
+	int fd; /* -1: closed for now */
+	atomic_uint holds; /* above 1 it changes without the lock */
 	struct map *map;
 	struct ranges absent;
 	uint64_t told;                     /* the journal knows that from here on all is present; NEVER */
@@ -80,6 +81,7 @@ int content_dir_sync_name(struct content *c);
 void content_account(struct content *c, int64_t bytes);
 
 /* content.c, under c's lock */
+int content_file(struct content *c); /* its fd, opened if it has to be; -1 and errno */
 void content_note_present(struct content *c, uint64_t from, uint64_t to);
 void content_refresh(struct content *c, uint64_t lost_from); /* `mapped` and the flags, after map or absent changed */
 /*

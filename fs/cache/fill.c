@@ -70,10 +70,10 @@ static int put_zeros(struct content *c, uint64_t from, uint64_t to)
 {
 	static const uint8_t zeros[4096];
 
-	if (fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) == 0)
+	if (fallocate(content_file(c), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) == 0)
 		return 0;
 	for (ssize_t put; from < to; from += (uint64_t)put) {
-		put = pwrite_all(c->fd, zeros, MIN(sizeof(zeros), to - from), from);
+		put = pwrite_all(content_file(c), zeros, MIN(sizeof(zeros), to - from), from);
 		if (put < 0)
 			return (int)put;
 	}
@@ -86,7 +86,7 @@ static int put(struct content *c, const uint8_t *data, uint64_t from, uint64_t t
 
 	if (!data)
 		return put_zeros(c, from, to);
-	n = pwrite_all(c->fd, data, to - from, from);
+	n = pwrite_all(content_file(c), data, to - from, from);
 	if (n > 0)
 		content_account(c, n);
 	return n < 0 ? (int)n : 0;

@@ -18,7 +18,7 @@ void map_unref(struct map *m)
 		return;
 	for (size_t i = 0; i < m->n; i++)
 		free(m->v[i].e.data);
-	free(m->v);
+	free(m->all);
 	free(m);
 }
 
@@ -56,7 +56,7 @@ bool map_next_gap(const struct map *m, uint64_t from, uint64_t to, struct range 
 {
 	size_t i = map_find(m, from), n = map_count(m);
 
-	while (i < n && m->v[i].off <= from)
+	while (from < to && i < n && m->v[i].off <= from)
 		from = map_entry_end(&m->v[i++]);
 	if (from >= to)
 		return false;
@@ -85,13 +85,33 @@ static int copy_of(const struct map *from, struct map **out)
 		return -ENOMEM;
 	atomic_init(&m->refs, 1);
 	m->cap = map_count(from) + 8;
-	m->v = malloc(m->cap * sizeof(*m->v));
-	if (!m->v)
+	m->v = m->all = malloc(m->cap * sizeof(*m->all));
+	if (!m->all)
 		return -ENOMEM;
 	for (; m->n < map_count(from); m->n++)
 		if (entry_copy(&from->v[m->n].e, from->v[m->n].off, &m->v[m->n]) < 0)
 			return -ENOMEM;
 	*out = take(&m);
+	return 0;
+}
+
+/* Room for `more` entries behind the last. */
+static int reserve(struct map *m, size_t more)
+{
+	size_t front = (size_t)(m->v - m->all), cap = 2 * m->cap + more;
+	struct map_entry *all;
+
+	if (front + m->n + more <= m->cap)
+		return 0;
+	if (m->n + more > m->cap / 2) {
+		all = realloc(m->all, cap * sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		m->all = all;
+		m->cap = cap;
+	}
+	memmove(m->all, m->all + front, m->n * sizeof(*m->all));
+	m->v = m->all;
 	return 0;
 }
 
@@ -106,16 +126,7 @@ static int own(struct map **m, size_t more)
 		map_unref(*m);
 		*m = mine;
 	}
-	if (mine->n + more > mine->cap) {
-		size_t cap = 2 * mine->cap + more;
-		struct map_entry *v = realloc(mine->v, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		mine->v = v;
-		mine->cap = cap;
-	}
-	return 0;
+	return reserve(mine, more);
 }
 
 int map_own(struct map **m, size_t removals)
@@ -123,15 +134,25 @@ int map_own(struct map **m, size_t removals)
 	return own(m, removals);
 }
 
-/* Replace v[i..j) by `k` entries; there is room. */
+/*
+ * Replace v[i..j) by `k` entries; there is room.  What lies before them moves up if it is less than what lies
+ * behind: a file that is written over from its start would else move its whole map at each write.
+ */
 static void splice(struct map *m, size_t i, size_t j, const struct map_entry *by, size_t k)
 {
+	size_t behind = m->n - j, gone = j - i;
+
 	for (size_t x = i; x < j; x++)
 		free(m->v[x].e.data);
-	memmove(m->v + i + k, m->v + j, (m->n - j) * sizeof(*m->v));
+	if (k < gone && i < behind) {
+		memmove(m->v + (gone - k), m->v, i * sizeof(*m->v));
+		m->v += gone - k;
+	} else {
+		memmove(m->v + i + k, m->v + j, behind * sizeof(*m->v));
+	}
 	if (k)
 		memcpy(m->v + i, by, k * sizeof(*by));
-	m->n = m->n - (j - i) + k;
+	m->n = m->n - gone + k;
 }
 
 static struct map_entry zeros(uint64_t from, uint64_t to)

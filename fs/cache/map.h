@@ -4,8 +4,8 @@
  * Shared by count and copied when one of several holders changes it, so naming a version is free.
  *
  * A chunk has one hash and cannot be cut: what takes a part of it out takes it all out.  A run of
- * zeros can.  NULL is the empty map.  Searches are by halves; a removal also moves what lies behind
- * (72 bytes per MiB of file or so).  No locking but of the count.
+ * zeros can.  NULL is the empty map.  Searches are by halves; a removal also moves what lies before or
+ * behind, whichever is less (80 bytes per MiB of file or so).  No locking but of the count.
  */
 #ifndef HOLDFAST_FS_CACHE_MAP_H
 #define HOLDFAST_FS_CACHE_MAP_H
@@ -22,7 +22,8 @@ struct map_entry {
 struct map {
 	atomic_uint refs;
 	size_t n, cap;
-	struct map_entry *v; /* sorted, disjoint */
+	struct map_entry *v;   /* sorted, disjoint; inside `all` */
+	struct map_entry *all; /* cap of them */
 };
 
 static inline uint64_t map_entry_end(const struct map_entry *e)

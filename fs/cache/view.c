@@ -278,7 +278,7 @@ static int preserve_range(struct view *v, uint64_t from, uint64_t to)
 	int rc = v->side_fd < 0 ? open_side(v, O_CREAT | O_TRUNC) : 0;
 
 	if (rc == 0)
-		rc = copy_range(c->fd, v->side_fd, from, to);
+		rc = copy_range(content_file(c), v->side_fd, from, to);
 	if (rc == 0)
 		rc = ranges_add(&v->side, from, to);
 	if (rc < 0)
@@ -496,7 +496,7 @@ static ssize_t read_here(struct view *v, uint8_t *data, size_t len, uint64_t off
 
 	if (is_elsewhere(v, off, off + len))
 		return -ENODATA;
-	n = pread_all(v->content->fd, data, len, off);
+	n = pread_all(content_file(v->content), data, len, off);
 	if (n < 0)
 		return n;
 	memset(data + n, 0, len - (size_t)n); /* the content was cut: the side file has it */
