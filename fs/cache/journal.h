@@ -8,6 +8,9 @@
  * A torn or wrong entry ends the replay: what lies behind it was never answered.
  * Compaction writes a new file beside it, fsyncs, renames over.
  *
+ * Why not SQLite: an entry of 200 bytes takes 0.34 us here, a one-row transaction (3.40, WAL,
+ * synchronous=OFF, prepared) 4.4 us: medians of 5 x 20 000 on one machine, ext4.
+ *
  * Thread: any; one lock inside, held for one write(2).
  */
 #ifndef HOLDFAST_FS_CACHE_JOURNAL_H
