@@ -112,14 +112,62 @@ size_t chunk_cut(const uint8_t *data, size_t len, bool end)
 	return chunk_cut_on(data, len, end, &seen);
 }
 
-void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
-		struct hash128 *out)
+static void canonical_hash(XXH128_hash_t hash, struct hash128 *out)
 {
 	XXH128_canonical_t canonical;
 
-	XXH128_canonicalFromHash(&canonical,
-				 XXH3_128bits_withSecret(data, len, secret, STORE_SECRET_BYTES));
+	XXH128_canonicalFromHash(&canonical, hash);
 	memcpy(out->b, canonical.digest, sizeof(out->b));
+}
+
+void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
+		struct hash128 *out)
+{
+	canonical_hash(XXH3_128bits_withSecret(data, len, secret, STORE_SECRET_BYTES), out);
+}
+
+struct chunk_hasher {
+	XXH3_state_t *state;
+};
+
+int chunk_hasher_new(struct chunk_hasher **out)
+{
+	struct chunk_hasher *h = malloc(sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->state = XXH3_createState();
+	if (!h->state) {
+		free(h);
+		return -ENOMEM;
+	}
+	*out = h;
+	return 0;
+}
+
+void chunk_hasher_free(struct chunk_hasher *h)
+{
+	if (!h)
+		return;
+	(void)XXH3_freeState(h->state); /* cannot fail */
+	free(h);
+}
+
+void chunk_hasher_begin(struct chunk_hasher *h, const uint8_t secret[STORE_SECRET_BYTES])
+{
+	/* It refuses a short secret, and ours is not. */
+	(void)XXH3_128bits_reset_withSecret(h->state, secret, STORE_SECRET_BYTES);
+}
+
+void chunk_hasher_add(struct chunk_hasher *h, const void *data, size_t len)
+{
+	if (len > 0)
+		(void)XXH3_128bits_update(h->state, data, len); /* it refuses NULL only */
+}
+
+void chunk_hasher_end(struct chunk_hasher *h, struct hash128 *out)
+{
+	canonical_hash(XXH3_128bits_digest(h->state), out);
 }
 
 bool chunk_is_zero(const void *data, size_t len)

@@ -40,6 +40,16 @@ size_t chunk_cut_on(const uint8_t *data, size_t len, bool end, size_t *seen);
 void chunk_hash(const uint8_t secret[STORE_SECRET_BYTES], const void *data, size_t len,
 		struct hash128 *out);
 
+/* The same hash of bytes that come one after the other; a hasher is its owner's alone. */
+struct chunk_hasher;
+int chunk_hasher_new(struct chunk_hasher **out); /* -ENOMEM */
+void chunk_hasher_free(struct chunk_hasher *h);
+SCOPE_PTR(struct chunk_hasher, chunk_hasher_free)
+/* The secret is looked at until end(). */
+void chunk_hasher_begin(struct chunk_hasher *h, const uint8_t secret[STORE_SECRET_BYTES]);
+void chunk_hasher_add(struct chunk_hasher *h, const void *data, size_t len);
+void chunk_hasher_end(struct chunk_hasher *h, struct hash128 *out);
+
 bool chunk_is_zero(const void *data, size_t len);
 
 /* Does a 16 KiB sample from the middle of the chunk shrink by at least an eighth? */

@@ -35,6 +35,7 @@ static void ended(struct object_req *r)
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
+	lane_look_who_waits(w->lane);
 	note(w->lane->all, r);
 	wake_up(w);
 }
@@ -50,6 +51,7 @@ void block_start(struct lane *l, struct waiting *w)
 {
 	w->next = l->asked;
 	l->asked = w;
+	lane_look_who_waits(l);
 	objects_start(l->objects, &w->req);
 }
 

@@ -347,6 +347,7 @@ static void start_gets(struct in *in)
 
 	while (!in->stopped && (g = next_get(in)))
 		start_get(in, g);
+	lane_look_who_waits(in->lane);
 	if (in->in_flight == 0)
 		loop_timer_start(in->lane->loop, &in->idle, clock_mono(&clock_system) + IDLE_NS);
 }

@@ -66,6 +66,7 @@ struct lane {
 	struct waiting *waiting;
 	enum lane_state state;
 	struct fault fault; /* why it did not open */
+	bool waited_for;    /* by a thread of the mount, in a read */
 
 	/* any thread */
 	_Atomic bool woken;
@@ -90,6 +91,7 @@ struct lanes {
 	struct health health;
 	pthread_mutex_t fetch_lock; /* for rc and fault of a fetch */
 	_Atomic uint64_t sent_bytes, deduped_bytes, fetched_bytes, queued_bytes;
+	_Atomic bool hurry;        /* somebody waits for all that is unsent */
 	_Atomic int extra;         /* pack buffers still to be had */
 	_Atomic bool extra_wanted; /* a lane asked and got none */
 };
@@ -101,6 +103,8 @@ void lanes_wake_all(struct lanes *all);
 void lane_hand_get(struct lane *l, struct get *g, uint64_t bytes);
 /* Hand it a request of a thread that waits.  Thread: any. */
 void lane_hand_waiting(struct lane *l, struct waiting *w);
+/* Something began or ended that a reader may wait for.  Thread: the lane's. */
+void lane_look_who_waits(struct lane *l);
 /* The lane with the least to do.  Thread: any. */
 struct lane *lanes_least_out(struct lanes *all);
 struct lane *lanes_least_in(struct lanes *all);

@@ -128,6 +128,16 @@ static void look(struct loop_call *c)
 	in_wake(&l->in);
 }
 
+/* Under lock.  Who waits for a lane waits at its own priority, not behind everybody else. */
+static void set_pace(struct lane *l)
+{
+	bool fast = l->all->hurry || l->waited_for;
+
+	if (l->can_hurry)
+		(void)setpriority(PRIO_PROCESS, (id_t)l->tid,
+				  fast ? 0 : l->all->conf.nice); /* a courtesy */
+}
+
 /*
  * Without CAP_SYS_NICE a thread that was made nice stays so, and a flush at nice 19 beside a busy
  * trainer would miss its deadline.  One step down and up again shows which it is.
@@ -137,8 +147,35 @@ static void be_nice(struct lane *l)
 	l->tid = gettid();
 	l->can_hurry = setpriority(PRIO_PROCESS, (id_t)l->tid, 1) == 0 &&
 		       setpriority(PRIO_PROCESS, (id_t)l->tid, 0) == 0;
-	if (l->can_hurry)
-		(void)setpriority(PRIO_PROCESS, (id_t)l->tid, l->all->conf.nice); /* a courtesy */
+	pthread_mutex_lock(&l->lock);
+	set_pace(l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void lane_look_who_waits(struct lane *l)
+{
+	bool waited_for = l->in.in_flight > 0 || l->asked;
+
+	if (l->waited_for == waited_for)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->waited_for = waited_for;
+	set_pace(l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void lanes_hurry(struct lanes *all, bool hurry)
+{
+	all->hurry = hurry;
+	for (unsigned i = 0; i < all->n; i++) {
+		struct lane *l = &all->lane[i];
+
+		pthread_mutex_lock(&l->lock);
+		set_pace(l);
+		pthread_mutex_unlock(&l->lock);
+	}
+	if (hurry)
+		lanes_wake_all(all); /* packs that are held back for more */
 }
 
 static int lane_open(struct lane *l)
@@ -443,17 +480,6 @@ void lanes_give_extra(struct lanes *all)
 bool lanes_want_extra(const struct lanes *all)
 {
 	return all->extra_wanted;
-}
-
-void lanes_hurry(struct lanes *all, bool hurry)
-{
-	for (unsigned i = 0; i < all->n; i++) {
-		const struct lane *l = &all->lane[i];
-
-		if (l->can_hurry)
-			(void)setpriority(PRIO_PROCESS, (id_t)l->tid,
-					  hurry ? 0 : all->conf.nice); /* a courtesy */
-	}
 }
 
 void lanes_counts(struct lanes *l, struct lanes_counts *out)

@@ -140,8 +140,8 @@ void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_sour
 int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack,
 		   struct fault *f);
 
-/* A notice: the lane threads run at nice 0, so that a flush wins over the trainer.  false: as
- * configured. */
+/* Somebody waits for all that is unsent (a notice, an acknowledgement): the lane threads run at
+ * nice 0, and nothing is held back for more.  false: as configured, but while a read waits. */
 void lanes_hurry(struct lanes *l, bool hurry);
 
 /* ---- what status shows ---- */

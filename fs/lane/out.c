@@ -16,6 +16,8 @@
 #include "fs/lane/inside.h"
 #include "fs/lane/window.h"
 
+#define LOOK ((size_t)64 << 10) /* bytes cut and hashed in one go */
+
 /* A pack that must end well before the upload has. */
 struct dep {
 	uint64_t pack;
@@ -29,9 +31,11 @@ struct job {
 	/* the lane's thread */
 	struct job *next; /* in out->sent */
 	struct window w;
-	bool stuck;  /* what the window shows holds no whole chunk */
-	size_t seen; /* bytes that chunk_cut_on() looked at */
-	size_t cut;  /* length of the chunk at hand, 0: not cut yet */
+	bool stuck;    /* what the window shows holds no whole chunk */
+	size_t seen;   /* bytes that chunk_cut_on() looked at */
+	size_t hashed; /* bytes that the hasher was given */
+	struct chunk_hasher *hasher;
+	size_t cut; /* length of the chunk at hand, 0: not cut yet */
 	struct hash128 hash;
 	struct dep *deps;
 	size_t n, cap;
@@ -128,6 +132,31 @@ static bool needs(struct job *list, uint64_t pack)
 	return false;
 }
 
+static void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	window_return(j->out, j->w.mem);
+	chunk_hasher_free(j->hasher);
+	free(j->deps);
+	free(j);
+}
+SCOPE_PTR(struct job, job_free)
+
+static struct job *job_new(struct out *o, struct upload *u)
+{
+	scoped(job_free) struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->out = o;
+	j->u = u;
+	j->w.mem = window_memory(o);
+	if (!j->w.mem || chunk_hasher_new(&j->hasher) < 0)
+		return NULL;
+	return take(&j);
+}
+
 /* A pack that only this job, now unlinked, had to do with need not be sent. */
 static void leave_packs(struct out *o, struct job *j)
 {
@@ -154,9 +183,7 @@ static void end_job(struct job *j, int rc)
 	}
 	unlink_job(o, j);
 	leave_packs(o, j);
-	window_return(o, j->w.mem);
-	free(j->deps);
-	free(j);
+	job_free(j);
 	report(o, u, rc);
 }
 
@@ -252,20 +279,49 @@ static bool may_be_inline(const struct upload *u)
 	return u->inline_ok && !u->open_end && u->len <= CHUNK_INLINE;
 }
 
-/* Length of the chunk at the window's start, 0 if more bytes are needed to tell. */
-static size_t cut(struct job *j, uint64_t off)
+/* Is there nothing behind the data at hand that could belong to its last chunk? */
+static bool ends_here(const struct job *j)
+{
+	return window_is_last(&j->w) && !(j->u->open_end && window_is_through(&j->w));
+}
+
+/* Length of the chunk at the window's start, 0 if its first `have` bytes do not tell. */
+static size_t cut(struct job *j, size_t have)
 {
 	const struct window *w = &j->w;
-	bool last = window_is_last(w) && !(j->u->open_end && window_is_through(w));
-	size_t to_grid = CHUNK_GRID - off % CHUNK_GRID;
+	size_t to_grid = CHUNK_GRID - (j->u->off + j->u->taken) % CHUNK_GRID;
+	bool end = have == w->have && ends_here(j);
 
 	if (may_be_inline(j->u))
-		return w->have == j->u->len ? w->have : 0;
+		return have == j->u->len ? have : 0;
 	if (j->u->by_content)
-		return chunk_cut_on(w->at, w->have, last, &j->seen);
-	if (w->have >= to_grid)
+		return chunk_cut_on(w->at, have, end, &j->seen);
+	if (have >= to_grid)
 		return to_grid;
-	return last ? w->have : 0;
+	return end ? have : 0;
+}
+
+/*
+ * Cut and hash the chunk at the window's start, as far as it is read.  In small steps: what was
+ * looked at for the cut is hashed while the CPU's cache has it.
+ */
+static void cut_and_hash(struct job *j)
+{
+	const struct window *w = &j->w;
+
+	if (j->hashed == 0)
+		chunk_hasher_begin(j->hasher, j->out->lane->all->format.secret);
+	do {
+		size_t have = w->have - j->hashed < LOOK ? w->have : j->hashed + LOOK;
+		size_t upto;
+
+		j->cut = cut(j, have);
+		upto = j->cut > 0 ? j->cut : have;
+		chunk_hasher_add(j->hasher, w->at + j->hashed, upto - j->hashed);
+		j->hashed = upto;
+	} while (j->cut == 0 && j->hashed < w->have);
+	if (j->cut > 0)
+		chunk_hasher_end(j->hasher, &j->hash);
 }
 
 /* The extent of the chunk at hand in an own copy. */
@@ -366,11 +422,10 @@ static enum turn turn_data(struct job *j)
 	int rc;
 
 	if (j->cut == 0) {
-		j->cut = cut(j, u->off + u->taken);
+		cut_and_hash(j);
 		j->stuck = j->cut == 0;
 		if (j->stuck)
 			return window_is_through(&j->w) ? TURN_OVER : TURN_AGAIN;
-		chunk_hash(j->out->lane->all->format.secret, j->w.at, j->cut, &j->hash);
 	}
 	rc = place(j);
 	if (rc == 0)
@@ -383,7 +438,7 @@ static enum turn turn_data(struct job *j)
 	}
 	u->taken += j->cut;
 	window_take(&j->w, j->cut);
-	j->cut = 0;
+	j->cut = j->hashed = 0;
 	return TURN_AGAIN;
 }
 
@@ -444,17 +499,12 @@ static void window_moved(struct window *w)
 
 static struct job *begin(struct out *o, struct upload *u)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct job *j = job_new(o, u);
 
-	if (j)
-		j->w.mem = window_memory(o);
-	if (!j || !j->w.mem) {
-		free(j);
-		report(o, u, fail(u, -ENOMEM, "window"));
+	if (!j) {
+		report(o, u, fail(u, -ENOMEM, "beginning"));
 		return NULL;
 	}
-	j->out = o;
-	j->u = u;
 	j->w.loop = o->lane->loop;
 	j->w.u = u;
 	j->w.moved = window_moved;

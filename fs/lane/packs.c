@@ -304,7 +304,7 @@ static bool is_wanted(const struct packs *p)
 {
 	const struct pack *k = p->open;
 
-	if (k->urgent || k->b.len >= PACKS_SMALL || is_due(p))
+	if (k->urgent || p->lane->all->hurry || k->b.len >= PACKS_SMALL || is_due(p))
 		return true;
 	return k->shared && known_is_wanted(p->lane->all->known, k->b.name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads ahead by one piece.  Pieces end on whole megabytes of the file, so that the grid cut never
- * has to carry a tail, and holes are stepped over in whole megabytes for the same reason.
+ * Reads ahead by one piece.  Holes are stepped over in whole megabytes of the file, so that the grid
+ * cut finds its chunks where it would without them.
  */
 #include "fs/lane/window.h"
 
@@ -9,14 +9,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static uint64_t round_down(uint64_t x)
+static uint64_t round_down(uint64_t x, uint64_t unit)
 {
-	return x - x % CHUNK_GRID;
+	return x - x % unit;
 }
 
-static uint64_t round_up(uint64_t x)
+static uint64_t round_up(uint64_t x, uint64_t unit)
 {
-	return round_down(x + CHUNK_GRID - 1);
+	return round_down(x + unit - 1, unit);
 }
 
 static uint64_t end_of(const struct window *w)
@@ -62,7 +62,7 @@ static uint64_t hole_at(const struct window *w)
 	if (data < 0 && (errno != ENXIO || !reaches_end(w)))
 		return 0; /* cannot tell: read it, and hear it then */
 	if (data >= 0 && (uint64_t)data < end)
-		end = round_down((uint64_t)data);
+		end = round_down((uint64_t)data, CHUNK_GRID);
 	return end > w->next ? end - w->next : 0;
 }
 
@@ -82,7 +82,7 @@ static uint64_t next_hole(const struct window *w)
 
 	if (hole < 0)
 		return end_of(w);
-	return round_up((uint64_t)hole > w->next ? (uint64_t)hole : w->next + 1);
+	return round_up((uint64_t)hole > w->next ? (uint64_t)hole : w->next + 1, CHUNK_GRID);
 }
 
 /*
@@ -156,7 +156,8 @@ static void ask(struct window *w)
 		look_for_hole(w);
 	if (w->hole > 0)
 		return;
-	end = min_u64(end, min_u64(w->data_until, round_down(w->next + WINDOW_PIECE)));
+	end = min_u64(end,
+		      min_u64(w->data_until, round_down(w->next + WINDOW_PIECE, WINDOW_PIECE)));
 	w->ahead.mem = room_for(w, end - w->next);
 	w->ahead.len = end - w->next;
 	w->ahead.got = 0;

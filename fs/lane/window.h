@@ -16,10 +16,9 @@
 #include "base/loop.h"
 #include "fs/lane/lane.h"
 
-/* Small, so that what is cut, hashed and copied next is still in the CPU's cache. */
-#define WINDOW_PIECE (1u << 20)
-_Static_assert(WINDOW_PIECE % CHUNK_GRID == 0, "a piece ends where the grid cuts");
-#define WINDOW_HALF  (CHUNK_MAX + 4 * WINDOW_PIECE)
+/* Small, so that what is cut and hashed next is still in the CPU's cache. */
+#define WINDOW_PIECE (512u << 10)
+#define WINDOW_HALF  (CHUNK_MAX + 8 * WINDOW_PIECE)
 #define WINDOW_BYTES (2 * (size_t)WINDOW_HALF)
 
 struct window {

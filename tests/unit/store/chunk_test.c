@@ -201,6 +201,30 @@ static void the_hash_is_keyed_and_canonical(void **state)
 	assert_false(hash_equal(&a, &b));
 }
 
+static void a_hash_in_pieces_is_the_hash_of_the_whole(void **state)
+{
+	static const size_t lens[] = {0, 1, 17, 240, 241, 1023, 1024, 1025, 300000};
+	scoped(chunk_hasher_free) struct chunk_hasher *h = NULL;
+	static uint8_t data[300000];
+	struct hash128 whole, pieces;
+	uint64_t seed = 3;
+
+	fill_random(data, sizeof(data), 2);
+	assert_int_equal(chunk_hasher_new(&h), 0);
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		chunk_hash(secret, data, lens[i], &whole);
+		chunk_hasher_begin(h, secret);
+		for (size_t at = 0; at < lens[i];) {
+			size_t n = 1 + random_below(&seed, lens[i] - at);
+
+			chunk_hasher_add(h, data + at, n);
+			at += n;
+		}
+		chunk_hasher_end(h, &pieces);
+		assert_true(hash_equal(&whole, &pieces));
+	}
+}
+
 static void a_sample_tells_what_shrinks(void **state)
 {
 	scoped(free) uint8_t *data = malloc(CHUNK_GRID);
@@ -315,6 +339,7 @@ int main(void)
 		cmocka_unit_test(zeros_are_cut_at_the_maximum),
 		cmocka_unit_test(zero_is_told_from_almost_zero),
 		cmocka_unit_test(the_hash_is_keyed_and_canonical),
+		cmocka_unit_test(a_hash_in_pieces_is_the_hash_of_the_whole),
 		cmocka_unit_test(a_sample_tells_what_shrinks),
 		cmocka_unit_test(both_codecs_give_the_content_back),
 		cmocka_unit_test(content_that_is_not_what_the_hash_says_is_refused),
