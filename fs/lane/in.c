@@ -420,22 +420,13 @@ static bool is_sane(const struct extent *e)
 	       e->place.stored > 0 && (uint64_t)e->place.offset + e->place.stored <= PACK_MAX;
 }
 
-static uint64_t stored_bytes(const struct fetch *x)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < x->n; i++)
-		sum += x->items[i].extent->place.stored;
-	return sum;
-}
-
 /* Make the GETs of sorted items; returns how many.  gets NULL: only count them. */
-static size_t lay_out(struct fetch *x, struct fetch_item **items, size_t longest, struct get *gets)
+static size_t lay_out(struct fetch *x, struct fetch_item **items, struct get *gets)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < x->n; n++) {
-		struct span s = plan_span(items + i, x->n - i, longest);
+		struct span s = plan_span(items + i, x->n - i);
 
 		if (gets) {
 			gets[n].x = x;
@@ -448,10 +439,9 @@ static size_t lay_out(struct fetch *x, struct fetch_item **items, size_t longest
 }
 
 /* Fills x->priv; 0 or -ENOMEM. */
-static int make_plan(struct in *in, struct fetch *x)
+static int make_plan(struct fetch *x)
 {
 	scoped(plan_free) struct plan *p = calloc(1, sizeof(*p));
-	size_t longest = plan_longest(stored_bytes(x), in->lane->all->n * IN_SLOTS);
 
 	if (!p)
 		return -ENOMEM;
@@ -461,11 +451,11 @@ static int make_plan(struct in *in, struct fetch *x)
 	for (size_t i = 0; i < x->n; i++)
 		p->items[i] = &x->items[i];
 	plan_sort(p->items, x->n);
-	p->n = lay_out(x, p->items, longest, NULL);
+	p->n = lay_out(x, p->items, NULL);
 	p->gets = calloc(p->n, sizeof(*p->gets));
 	if (!p->gets)
 		return -ENOMEM;
-	(void)lay_out(x, p->items, longest, p->gets); /* as many as before */
+	(void)lay_out(x, p->items, p->gets); /* as many as before */
 	x->priv = take(&p);
 	return 0;
 }
@@ -515,7 +505,7 @@ void in_plan(struct in *in, struct fetch *x)
 		return;
 	}
 	if (rc == 0)
-		rc = make_plan(in, x);
+		rc = make_plan(x);
 	if (rc < 0)
 		refuse(in->lane, x, rc, rc == -ENOMEM ? "no memory to plan" : "cancelled");
 	else

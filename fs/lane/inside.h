@@ -92,7 +92,7 @@ struct lanes {
 	pthread_mutex_t fetch_lock; /* for rc and fault of a fetch */
 	_Atomic uint64_t sent_bytes, deduped_bytes, fetched_bytes, queued_bytes;
 	_Atomic bool hurry;        /* somebody waits for all that is unsent */
-	_Atomic int extra;         /* pack buffers still to be had */
+	_Atomic int extra;         /* pack buffers still to be had; none if negative */
 	_Atomic bool extra_wanted; /* a lane asked and got none */
 };
 

@@ -288,7 +288,7 @@ static struct lanes *lanes_alloc(const struct lanes_conf *conf, unsigned n)
 		return NULL;
 	l->conf = *conf;
 	l->format = *conf->format;
-	l->extra = PACKS_EXTRA;
+	l->extra = PACKS_ALL - PACKS_MINE * (int)n;
 	health_init(&l->health);
 	pthread_mutex_init(&l->fetch_lock, NULL);
 	l->lane = calloc(n, sizeof(*l->lane));

@@ -17,7 +17,7 @@
 
 #define PACKS_SLOTS   4          /* PUTs at once */
 #define PACKS_MINE    2          /* buffers that a lane may always have */
-#define PACKS_EXTRA   6          /* buffers beyond those, over all lanes */
+#define PACKS_ALL     10         /* buffers of all lanes together, should those be fewer */
 #define PACKS_SMALL   (4u << 20) /* one that nobody waits for stays open until it is that large, */
 #define PACKS_HOLD_NS NS_PER_S   /* but no longer than this */
 #define PACKS_IDLE_NS (5 * NS_PER_S) /* unused memory goes back after this */

@@ -18,16 +18,7 @@ void plan_sort(struct fetch_item **items, size_t n)
 		qsort(items, n, sizeof(*items), by_place);
 }
 
-size_t plan_longest(uint64_t total, unsigned connections)
-{
-	uint64_t share = total / connections;
-
-	if (share < PLAN_GET_MIN)
-		return PLAN_GET_MIN;
-	return share < PLAN_GET_MAX ? share : PLAN_GET_MAX;
-}
-
-struct span plan_span(struct fetch_item *const *items, size_t n, size_t longest)
+struct span plan_span(struct fetch_item *const *items, size_t n)
 {
 	const struct place *first = &items[0]->extent->place;
 	struct span s = {.pack = first->pack, .off = first->offset, .len = first->stored, .n = 1};
@@ -40,7 +31,7 @@ struct span plan_span(struct fetch_item *const *items, size_t n, size_t longest)
 			break;
 		if (end <= (uint64_t)s.off + s.len)
 			continue; /* the same chunk twice */
-		if (end - s.off > longest)
+		if (end - s.off > PLAN_GET_MAX)
 			break;
 		s.len = (uint32_t)(end - s.off);
 	}

@@ -605,6 +605,25 @@ static void a_pack_that_is_large_enough_is_not_held(void **state)
 	extents_fini(&u.out);
 }
 
+static void nothing_is_held_back_in_a_hurry(void **state)
+{
+	struct rig *g = *state;
+	scoped(fd_close) int fd = rig_file("hello", 5);
+	struct done d = DONE_NONE;
+	struct upload u = {.fd = fd, .len = 5, .done = rig_upload_done, .arg = &d};
+	uint64_t start = now_ms();
+
+	lanes_upload(g->lanes, &u);
+	usleep(100000);
+	assert_int_equal(FAKE_LOOK(fake.puts), 0);
+	lanes_hurry(g->lanes, true);
+	done_wait(&d, 1);
+	assert_in_range(now_ms() - start, 100, 900);
+	assert_int_equal(u.rc, 0);
+	lanes_hurry(g->lanes, false);
+	extents_fini(&u.out);
+}
+
 static void an_urgent_upload_sends_what_another_held_back(void **state)
 {
 	struct rig *g = *state;
@@ -891,6 +910,7 @@ int main(void)
 		TEST(small_files_share_a_pack, one_lane),
 		TEST(what_nobody_waits_for_is_held_for_a_second, one_lane),
 		TEST(a_pack_that_is_large_enough_is_not_held, one_lane),
+		TEST(nothing_is_held_back_in_a_hurry, one_lane),
 		TEST(an_urgent_upload_sends_what_another_held_back, one_lane),
 		TEST(an_urgent_upload_overtakes, one_lane),
 		TEST(a_cancelled_upload_ends_and_its_packs_are_not_sent, two_lanes),
