@@ -562,6 +562,19 @@ int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode)
 	return rc;
 }
 
+/* Without the lock, but with a hold: else the file might be closed under it, and its number be another's. */
+static ssize_t read_held(struct content *c, void *data, size_t len, uint64_t off)
+{
+	int fd = content_hold(c);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = pread_all(fd, data, len, off);
+	content_unhold(c);
+	return n;
+}
+
 ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
 {
 	bool absent = false;
@@ -573,7 +586,7 @@ ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
 		absent = ranges_meets(&c->absent, off, off + len);
 		pthread_mutex_unlock(&c->lock);
 	}
-	return absent ? -ENODATA : pread_all(content_file(c), data, len, off);
+	return absent ? -ENODATA : read_held(c, data, len, off);
 }
 
 /* ---- data and holes ---- */

@@ -3,9 +3,10 @@
  * Contents: the bytes of one version of one inode, a plain file ID.VERSION in the cache directory,
  * and views: names for what it held at an instant.
  *
- *   content   `present`  ranges whose bytes are in the file (the rest comes from `base` extents on demand)
- *             `map`      ranges whose bytes the store has, as extents with places ("clean" ranges);
- *                        a write takes its range out
+ *   content   a file, and
+ *             `absent`  ranges whose bytes are not in it yet
+ *             `map`     ranges whose bytes the store has, as extents with places ("clean" ranges); a write
+ *                       takes its range out.  Absent bytes are always in it: that is where they come from
  *   view      an immutable (content, size) at one instant.  A later write or truncate of bytes that a
  *             view needs copies them into the view's side file first (reflink of the range where the
  *             file system can, else a copy); bytes that the store has by the view's own map need no copy.
@@ -13,8 +14,8 @@
  * Order in a write, which readers of views rely on: side copy, side range noted, only then the file.
  * A reader reads the file first and looks at the side ranges after (view_patch).
  *
- * I1: bytes of a view never change.  I2: `present` is set after the bytes are in the file and cleared
- * before they leave it.  I3: an extent in `map` matches the file's bytes for as long as it is there.
+ * I1: bytes of a view never change.  I2: bytes are in the file before they stop being absent.
+ * I3: an extent in a map matches the bytes for as long as it is there.  (I4, I5: content_priv.h.)
  *
  * Thread: any; each content has one lock, held for one file operation.  Contents and views are
  * reference-counted; the file goes when the last reference does, unless content_dir_keep() was called.
@@ -89,10 +90,15 @@ void content_unhold(struct content *c);
 void content_rest(struct content *c); /* close it if nobody holds it */
 int content_fd(const struct content *c);
 
-/* Whole write or a negative errno; bytes that a partial overwrite of an absent chunk needs are the caller's to fetch first
- * (content_needs).  append: off is ignored, *out_off says where it went. */
+/*
+ * Whole write or a negative errno.  -ENODATA: part of an absent chunk would be left: fetch what content_needs() says for
+ * this write first.  Failed half-way, the size is as before and each byte is the old or the new one; if a view's bytes
+ * could not be preserved, nothing has changed.  append: off is ignored, *out_off says where it went.
+ */
 ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append, uint64_t *out_off);
+/* -ENODATA: the new end cuts a chunk that is absent: fetch the byte before the end, then again. */
 int content_truncate(struct content *c, uint64_t size);
+/* -ENODATA: as content_write().  -EOPNOTSUPP: another mode, or the file system's. */
 int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode); /* fallocate: mode 0, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE */
 /* Bytes read (short only at end of file); -ENODATA if a byte is absent: fetch, then again. */
 ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off);
@@ -126,7 +132,8 @@ bool content_in_sequence(struct content *c);
 uint64_t content_mapped(struct content *c);
 /* Note a read of [off, off+len) about to be done; content_map() for it fails with -ESTALE if a write met it since. */
 uint64_t content_stamp(struct content *c);
-/* Extents that now lie in the store, for [off, …), read after `stamp`.  Copies. */
+/* Extents that now lie in the store, for [off, …), read after `stamp`.  Copies.  Views that hold the same bytes learn of
+ * them too.  -ESTALE also after more writes over old bytes than are remembered (64). */
 int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct extents *x);
 
 /* ---- views ---- */
@@ -158,7 +165,10 @@ bool view_patches(struct view *v, uint64_t off, uint64_t len);
  * growing makes one extent of it and not one a commit.
  */
 void view_reopen_tail(struct view *v);
-/* Extents now stored for [off, …): into the view's map, and into the content's where its bytes are still the same. */
+/*
+ * Extents now stored for [off, …), of the view's bytes: into its map, and into the content's and other views' where those
+ * hold the same bytes still.  One that sticks out over what is mapped already is left out (look for gaps again).
+ */
 int view_map(struct view *v, uint64_t off, const struct extents *x);
 /* The whole file as extents; -EAGAIN while a range is unmapped. */
 int view_extents(struct view *v, struct extents *out);

@@ -183,9 +183,19 @@ static void check_map(struct world *w, const struct map *m, const uint8_t *data,
 	}
 }
 
+static ssize_t read_file(struct world *w, struct content *c, uint8_t *out, size_t len, uint64_t off)
+{
+	int fd = content_hold(c);
+	ssize_t n = pread(fd, out, len, (off_t)off);
+
+	check(w, fd >= 0 && fd == content_fd(c));
+	content_unhold(c);
+	return n;
+}
+
 static void read_as_uploader(struct world *w, struct view *v, uint64_t off, uint64_t len, uint8_t *out)
 {
-	ssize_t n = pread(content_fd(v->content), out, len, (off_t)off);
+	ssize_t n = read_file(w, v->content, out, len, off);
 
 	check(w, n >= 0);
 	memset(out + n, 0, len - (size_t)n);
@@ -217,7 +227,7 @@ static void check_present(struct world *w)
 	static uint8_t got[SPACE];
 	struct range r = {.to = 0};
 
-	check(w, pread(content_fd(w->c), got, SPACE, 0) == (ssize_t)w->size);
+	check(w, read_file(w, w->c, got, SPACE, 0) == (ssize_t)w->size);
 	while (ranges_next_gap(&w->c->absent, r.to, w->size, &r))
 		check(w, memcmp(got + r.from, w->data + r.from, r.to - r.from) == 0);
 }
@@ -415,7 +425,7 @@ static void a_stream_starts(struct world *w)
 	*u = (struct upload){.stamp = content_stamp(w->c), .off = from, .len = 1 + throw(w, w->size - from)};
 	if (ranges_meets(&w->c->absent, u->off, u->off + u->len))
 		return; /* it would be streamed from what is here alone */
-	check(w, pread(content_fd(w->c), u->data, u->len, (off_t)u->off) == (ssize_t)u->len);
+	check(w, read_file(w, w->c, u->data, u->len, u->off) == (ssize_t)u->len);
 	w->upload_n++;
 }
 
