@@ -50,15 +50,16 @@ class Machine:
     # ---- the command line ----
 
     def environment(self):
-        reports = self.root / "sanitizer"
+        """The caller's, with the store's keys; what sanitizers say goes into files of this machine."""
+        reports = f"log_path={self.root}/sanitizer"
         return (
             os.environ
             | self.store.env
             | {
                 "HOLDFAST_LOG": "1",
-                "ASAN_OPTIONS": f"log_path={reports}",
-                "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={reports}",
-                "TSAN_OPTIONS": f"log_path={reports}",
+                "ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:{reports}",
+                "UBSAN_OPTIONS": f"print_stacktrace=1:{reports}",
+                "TSAN_OPTIONS": reports,
             }
         )
 

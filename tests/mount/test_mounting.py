@@ -49,7 +49,7 @@ def test_a_cache_in_the_mount_point_or_around_it_is_refused(machines, file_store
     m.cache = m.path.parent / where
     said = refusal(m)
     assert str(m.cache.resolve()) in said or str(m.cache) in said
-    assert os.listdir(m.path) == []
+    assert not os.path.ismount(m.path)
 
 
 def test_a_mount_over_its_own_store_is_refused(machines, file_store):  # I03
@@ -80,34 +80,22 @@ def test_a_second_machine_is_refused_until_it_takes_over(machines, store):  # K1
     assert (b.path / "a").read_bytes() == noise(MIB)
 
 
-def write_until_refused(path):
-    """The error that ends writing; a fence is met at the next commit, not at once."""
-    end = time.monotonic() + 60
-    i = 0
-    while time.monotonic() < end:
-        try:
-            write_new(path / f"late{i % 10}", noise(10_000, i))
-        except OSError as e:
-            return e.errno
-        i += 1
-    raise AssertionError("still writes after 60 s")
-
-
 def test_a_writer_that_was_replaced_turns_read_only_and_changes_nothing(machines, store):  # K10
     a, b = machines(store).mount(), machines(store)
     write_new(a.path / "durable", noise(MIB))
     a.sync()
     b.mount(takeover=True)
     write_new(b.path / "of b", b"b")
-    assert write_until_refused(a.path) == errno.EROFS
+    write_new(a.path / "of a", b"a")  # its cache still takes it: the fence is met at the commit
 
     status = a.until(lambda s: s["fenced"], "it says that it is fenced")
     assert status["mode"] == "fenced"
     assert status["why_read_only"]
     assert (a.path / "durable").read_bytes() == noise(MIB), "reading goes on"
-    with pytest.raises(OSError) as e:
-        os.unlink(a.path / "durable")
-    assert e.value.errno == errno.EROFS
+    for change in (lambda: os.unlink(a.path / "durable"), lambda: write_new(a.path / "more", b"a")):
+        with pytest.raises(OSError) as e:
+            change()
+        assert e.value.errno == errno.EROFS
     assert a.command("sync", a.path, "--timeout", 10).returncode != 0
     b.renew()
     assert (b.path / "durable").read_bytes() == noise(MIB)
