@@ -32,13 +32,13 @@ static void add(struct case_items *c, uint64_t pack, uint32_t offset, uint32_t s
 }
 
 /* All spans, and a look that each item lies in its own. */
-static size_t spans_of(struct case_items *c, size_t longest, struct span *out)
+static size_t spans_of(struct case_items *c, struct span *out)
 {
 	size_t spans = 0;
 
 	plan_sort(c->sorted, c->n);
 	for (size_t i = 0; i < c->n; spans++) {
-		out[spans] = plan_span(c->sorted + i, c->n - i, longest);
+		out[spans] = plan_span(c->sorted + i, c->n - i);
 		for (size_t k = 0; k < out[spans].n; k++, i++) {
 			const struct place *p = &c->sorted[i]->extent->place;
 
@@ -58,7 +58,7 @@ static void neighbours_become_one_get_in_any_order(void **state)
 	add(&c, 1, 2000, 1000);
 	add(&c, 1, 16, 984);
 	add(&c, 1, 1000, 1000);
-	assert_int_equal(spans_of(&c, PLAN_GET_MAX, s), 1);
+	assert_int_equal(spans_of(&c, s), 1);
 	assert_int_equal(s[0].off, 16);
 	assert_int_equal(s[0].len, 2984);
 }
@@ -71,7 +71,7 @@ static void a_small_gap_is_read_over_and_a_large_one_is_not(void **state)
 	add(&c, 1, 0, 1000);
 	add(&c, 1, 1000 + PLAN_GAP, 1000);
 	add(&c, 1, 2000 + 2 * PLAN_GAP + 1, 1000);
-	assert_int_equal(spans_of(&c, PLAN_GET_MAX, s), 2);
+	assert_int_equal(spans_of(&c, s), 2);
 	assert_int_equal(s[0].n, 2);
 	assert_int_equal(s[0].len, 2000 + PLAN_GAP);
 	assert_int_equal(s[1].off, 2000 + 2 * PLAN_GAP + 1);
@@ -84,19 +84,19 @@ static void packs_are_never_mixed(void **state)
 
 	add(&c, 2, 0, 1000);
 	add(&c, 1, 0, 1000);
-	assert_int_equal(spans_of(&c, PLAN_GET_MAX, s), 2);
+	assert_int_equal(spans_of(&c, s), 2);
 	assert_int_equal(s[0].pack, 1);
 	assert_int_equal(s[1].pack, 2);
 }
 
-static void no_get_is_longer_than_asked_for(void **state)
+static void no_get_is_too_long(void **state)
 {
 	struct case_items c = {.n = 0};
 	struct span s[MOST];
 
 	for (uint32_t i = 0; i < 10; i++)
 		add(&c, 1, i * MIB, MIB);
-	assert_int_equal(spans_of(&c, 4 * MIB, s), 3);
+	assert_int_equal(spans_of(&c, s), 3);
 	assert_int_equal(s[0].len, 4 * MIB);
 	assert_int_equal(s[2].len, 2 * MIB);
 }
@@ -110,7 +110,7 @@ static void a_chunk_wanted_twice_is_asked_for_once(void **state)
 	add(&c, 1, 100, 1000);
 	add(&c, 1, 300,
 	    200); /* inside: no pack of ours has it, but one that lies must do no harm */
-	assert_int_equal(spans_of(&c, PLAN_GET_MAX, s), 1);
+	assert_int_equal(spans_of(&c, s), 1);
 	assert_int_equal(s[0].n, 3);
 	assert_int_equal(s[0].len, 1000);
 }
@@ -122,14 +122,7 @@ static void a_place_at_the_end_of_the_range_does_not_wrap(void **state)
 
 	add(&c, 1, UINT32_MAX - 10, 10);
 	add(&c, 1, UINT32_MAX - 5, UINT32_MAX);
-	assert_int_equal(spans_of(&c, PLAN_GET_MAX, s), 2);
-}
-
-static void a_large_fetch_is_spread_and_a_small_one_is_not_split(void **state)
-{
-	assert_int_equal(plan_longest(MIB, 8), PLAN_GET_MIN);
-	assert_int_equal(plan_longest(8 * 6ull * MIB, 8), 6 * MIB);
-	assert_int_equal(plan_longest(UINT64_C(1) << 40, 8), PLAN_GET_MAX);
+	assert_int_equal(spans_of(&c, s), 2);
 }
 
 int main(void)
@@ -138,10 +131,9 @@ int main(void)
 		cmocka_unit_test(neighbours_become_one_get_in_any_order),
 		cmocka_unit_test(a_small_gap_is_read_over_and_a_large_one_is_not),
 		cmocka_unit_test(packs_are_never_mixed),
-		cmocka_unit_test(no_get_is_longer_than_asked_for),
+		cmocka_unit_test(no_get_is_too_long),
 		cmocka_unit_test(a_chunk_wanted_twice_is_asked_for_once),
 		cmocka_unit_test(a_place_at_the_end_of_the_range_does_not_wrap),
-		cmocka_unit_test(a_large_fetch_is_spread_and_a_small_one_is_not_split),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
