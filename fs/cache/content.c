@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of one version of one inode: how it is made, written, read, and what the store has of it. */
+/*
+ * The bytes of one version of one inode: how it is made, written, read, and what the store has
+ * of it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -47,7 +50,8 @@ ssize_t pwrite_all(int fd, const void *data, size_t len, uint64_t off)
 /* ---- birth and death ---- */
 
 /* Not among the folder's contents yet; of size 0, all present. */
-static int open_content(struct content_dir *d, uint64_t id, uint32_t version, int flags, struct content **out, struct fault *f)
+static int open_content(struct content_dir *d, uint64_t id, uint32_t version, int flags,
+			struct content **out, struct fault *f)
 {
 	struct content *c = calloc(1, sizeof(*c));
 	char name[CONTENT_NAME_MAX];
@@ -104,7 +108,8 @@ void content_unref(struct content *c)
 		close_content(c, !atomic_load(&c->dir->keep));
 }
 
-int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct content **out, struct fault *f)
+int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct content **out,
+		struct fault *f)
 {
 	return open_content(d, id, version, O_CREAT | O_TRUNC, out, f);
 }
@@ -140,16 +145,19 @@ static int map_absent(struct content *c, const struct extents *x)
 	return rc;
 }
 
-int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *extents, uint64_t size,
-		       struct content **out, struct fault *f)
+int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version,
+		       const struct extents *extents, uint64_t size, struct content **out,
+		       struct fault *f)
 {
 	uint64_t bytes = extents_bytes(extents);
 	struct content *c;
 	int rc;
 
 	if (bytes > size)
-		return fault_set(f, -EBADMSG, FAULT_FINAL, "inode %llx: extents of %llu bytes in a file of %llu",
-				 (unsigned long long)id, (unsigned long long)bytes, (unsigned long long)size);
+		return fault_set(f, -EBADMSG, FAULT_FINAL,
+				 "inode %llx: extents of %llu bytes in a file of %llu",
+				 (unsigned long long)id, (unsigned long long)bytes,
+				 (unsigned long long)size);
 	rc = open_content(d, id, version, O_CREAT | O_TRUNC, &c, f);
 	if (rc < 0)
 		return rc;
@@ -183,8 +191,8 @@ static int adopt_present(struct content *c, const struct ranges *present, uint64
 	return rc;
 }
 
-int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base, const struct ranges *present,
-		  struct content **out, struct fault *f)
+int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base,
+		  const struct ranges *present, struct content **out, struct fault *f)
 {
 	struct content *c;
 	struct stat st;
@@ -204,10 +212,11 @@ int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const st
 		rc = map_absent(c, base);
 	if (rc < 0) {
 		close_content(c, false);
-		return fault_errno(f, rc, "cache: content %u of inode %llx", version, (unsigned long long)id);
+		return fault_errno(f, rc, "cache: content %u of inode %llx", version,
+				   (unsigned long long)id);
 	}
 	atomic_store(&c->writes, 1); /* what was written before may not be on disk */
-	fd_close(take_fd(&c->fd)); /* one of very many, and not asked for yet */
+	fd_close(take_fd(&c->fd));   /* one of very many, and not asked for yet */
 	*out = c;
 	return 0;
 }
@@ -307,8 +316,8 @@ uint64_t content_mapped(struct content *c)
 }
 
 /*
- * A write is counted after its bytes are there: one under way now, whose bytes may be read half, is counted later
- * than this and found by content_map(), which waits for it.
+ * A write is counted after its bytes are there: one under way now, whose bytes may be read
+ * half, is counted later than this and found by content_map(), which waits for it.
  */
 uint64_t content_stamp(struct content *c)
 {
@@ -380,7 +389,7 @@ static int change_end(struct content *c, uint64_t from, uint64_t to, int done)
 	return rc;
 }
 
-/* Beyond the size nothing is absent; the journal has to know before the file grows over what was. */
+/* Beyond the size nothing is absent: the journal has to know before the file grows again. */
 static void grow_begin(struct content *c)
 {
 	uint64_t size = content_size(c);
@@ -429,7 +438,8 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 	if (end <= size)
 		return rc;
 	if (rc < 0) {
-		(void)!ftruncate(content_file(c), (off_t)size); /* what of it went in; shortening needs no space */
+		/* What of it went in goes again; to shorten needs no space. */
+		(void)!ftruncate(content_file(c), (off_t)size);
 		return rc;
 	}
 	content_account(c, (int64_t)(end - MAX(off, size)));
@@ -437,7 +447,8 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 	return 0;
 }
 
-ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append, uint64_t *out_off)
+ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append,
+		      uint64_t *out_off)
 {
 	int rc = 0;
 
@@ -562,7 +573,10 @@ int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode)
 	return rc;
 }
 
-/* Without the lock, but with a hold: else the file might be closed under it, and its number be another's. */
+/*
+ * Without the lock, but with a hold: else the file might be closed under it, and its number be
+ * another's.
+ */
 static ssize_t read_held(struct content *c, void *data, size_t len, uint64_t off)
 {
 	int fd = content_hold(c);
@@ -591,7 +605,10 @@ ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
 
 /* ---- data and holes ---- */
 
-/* The next absent byte at or after `off` that is not of a run of zeros; `*end`: where that entry does. */
+/*
+ * The next absent byte at or after `off` that is not of a run of zeros; `*end`: where that
+ * entry does.
+ */
 static uint64_t next_stored(struct content *c, uint64_t off, uint64_t *end)
 {
 	struct range r;
@@ -644,7 +661,8 @@ off_t content_seek(struct content *c, off_t off, int whence)
 	if (off < 0 || (uint64_t)off >= content_size(c))
 		at = -ENXIO;
 	else
-		at = whence == SEEK_DATA ? seek_data(c, (uint64_t)off) : seek_hole(c, (uint64_t)off, content_size(c));
+		at = whence == SEEK_DATA ? seek_data(c, (uint64_t)off)
+					 : seek_hole(c, (uint64_t)off, content_size(c));
 	pthread_mutex_unlock(&c->lock);
 	return at;
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents: the bytes of one version of one inode, a plain file ID.VERSION in the cache directory,
- * and views: names for what it held at an instant.
+ * Contents: the bytes of one version of one inode, a plain file ID.VERSION in the cache
+ * directory, and views: names for what it held at an instant.
  *
- *   content   a file, and
- *             `absent`  ranges whose bytes are not in it yet
- *             `map`     ranges whose bytes the store has, as extents with places ("clean" ranges); a write
- *                       takes its range out.  Absent bytes are always in it: that is where they come from
- *   view      an immutable (content, size) at one instant.  A later write or truncate of bytes that a
- *             view needs copies them into the view's side file first (reflink of the range where the
- *             file system can, else a copy); bytes that the store has by the view's own map need no copy.
+ *   content  a file, and
+ *            `absent`: ranges whose bytes are not in it yet;
+ *            `map`: ranges whose bytes the store has, as extents with places ("clean" ranges).  A
+ *            write takes its range out.  Absent bytes are always in it: there they come from.
+ *   view     an immutable (content, size) at one instant.  A later write or truncate of bytes
+ *            that a view needs copies them into the view's side file first (a reflink where the
+ *            file system can); bytes that the store has by the view's own map need no copy.
  *
- * Order in a write, which readers of views rely on: side copy, side range noted, only then the file.
- * A reader reads the file first and looks at the side ranges after (view_patch).
+ * Order in a write, which readers of views rely on: side copy, side range noted, only then the
+ * file.  A reader reads the file first and looks at the side ranges after (view_patch).
  *
  * I1: bytes of a view never change.  I2: bytes are in the file before they stop being absent.
- * I3: an extent in a map matches the bytes for as long as it is there.  (I4, I5: content_priv.h.)
+ * I3: an extent in a map matches the bytes for as long as it is there.  (I4, I5: content_priv.h)
  *
  * Thread: any; each content has one lock, held for one file operation.  Contents and views are
- * reference-counted; the file goes when the last reference does, unless content_dir_keep() was called.
+ * reference-counted; the file goes when the last reference does, unless content_dir_keep() was
+ * called.
  */
 #ifndef HOLDFAST_FS_CACHE_CONTENT_H
 #define HOLDFAST_FS_CACHE_CONTENT_H
@@ -36,26 +37,34 @@ struct view;
 struct need; /* below */
 
 /* ---- the folder ---- */
-int content_dir_open(int dirfd, struct content_dir **out, struct fault *f); /* takes dirfd/contents, made if absent */
+/* In dirfd/contents, made if absent. */
+int content_dir_open(int dirfd, struct content_dir **out, struct fault *f);
 void content_dir_free(struct content_dir *d);
 SCOPE_PTR(struct content_dir, content_dir_free)
-uint64_t content_dir_bytes(const struct content_dir *d); /* allocated on disk, estimate kept by writes */
+/* Allocated on disk: an estimate kept by writes. */
+uint64_t content_dir_bytes(const struct content_dir *d);
 /* From now on no content and no side file is deleted: the cache is to go on without us. */
 void content_dir_keep(struct content_dir *d);
-/* Delete files that no live content names (after a replay).  keep(arg, id, version) says which stay; NULL: none. */
-int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg);
+/*
+ * Delete files that no live content names (after a replay).  keep(arg, id, version) says which
+ * stay; NULL: none.
+ */
+int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version),
+		      void *arg);
 
 /*
  * Notes for the journal, called under the content's lock.  All may be NULL.
  *   preserved  before bytes of a view change: its side file has them now
- *   mapped     before bytes of a view change that only the store has from then on: where (e is lent)
- *   present    after bytes are there, or before a file first grows over its old end (len to UINT64_MAX)
- * Those of views are told of the newest view only: an older one belongs to a commit in flight, which a
- * restart makes anew from the newest.
+ *   mapped     before bytes of a view change that only the store has from then on (e is lent)
+ *   present    after bytes are there; before a file first grows over its old end (to UINT64_MAX)
+ * Those of views are told of the newest view only: an older one belongs to a commit in flight,
+ * which a restart makes anew from the newest.
  */
 struct content_notes {
-	void (*preserved)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len);
-	void (*mapped)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e);
+	void (*preserved)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+			  uint64_t len);
+	void (*mapped)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+		       const struct extent *e);
 	void (*present)(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len);
 	void *arg;
 };
@@ -63,16 +72,19 @@ void content_dir_notes(struct content_dir *d, const struct content_notes *notes)
 
 /* ---- contents ---- */
 /* An empty one, all of it present. */
-int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct content **out, struct fault *f);
-/* One whose bytes are in the store: nothing present.  base and map are copied from `extents`. */
-int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *extents, uint64_t size,
-		       struct content **out, struct fault *f);
+int content_new(struct content_dir *d, uint64_t id, uint32_t version, struct content **out,
+		struct fault *f);
+/* One whose bytes are in the store: all absent, and in the map.  `extents` are copied. */
+int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version,
+		       const struct extents *extents, uint64_t size, struct content **out,
+		       struct fault *f);
 /*
- * After a replay: the file exists; size is its own; present as told (NULL: all).  The map is base's extents where
- * bytes are absent, and nothing else until content_map() says so.  -ENOENT: no such file.
+ * After a replay: the file exists; its size is its own; present as told (NULL: all).  `base`
+ * says where absent bytes come from; the map has nothing else until content_map() says so.
+ * -ENOENT: no such file.
  */
-int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base, const struct ranges *present,
-		  struct content **out, struct fault *f);
+int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base,
+		  const struct ranges *present, struct content **out, struct fault *f);
 struct content *content_ref(struct content *c);
 void content_unref(struct content *c);
 SCOPE_PTR(struct content, content_unref)
@@ -81,9 +93,10 @@ uint64_t content_id(const struct content *c);
 uint32_t content_version(const struct content *c);
 uint64_t content_size(struct content *c);
 /*
- * A cache may hold more contents than a process may open files: a content's file is open while somebody holds it.
- * Everything below works without a hold as well (and leaves the file open until the next unhold), but
- * content_fd() and content_sync() need one.  hold: the fd, O_RDWR, or a negative errno.
+ * A cache may hold more contents than a process may open files: a content's file is open while
+ * somebody holds it.  Everything below works without a hold as well (and leaves the file open
+ * until the next unhold), but content_fd() and content_sync() need one.  hold: the fd, O_RDWR,
+ * or a negative errno.
  */
 int content_hold(struct content *c);
 void content_unhold(struct content *c);
@@ -91,24 +104,31 @@ void content_rest(struct content *c); /* close it if nobody holds it */
 int content_fd(const struct content *c);
 
 /*
- * Whole write or a negative errno.  -ENODATA: part of an absent chunk would be left: fetch what content_needs() says for
- * this write first.  Failed half-way, the size is as before and each byte is the old or the new one; if a view's bytes
- * could not be preserved, nothing has changed.  append: off is ignored, *out_off says where it went.
+ * Whole write or a negative errno.  -ENODATA: part of an absent chunk would be left: fetch what
+ * content_needs() says for this write first.  Failed half-way, the size is as before and each
+ * byte is the old or the new one; if a view's bytes could not be preserved, nothing has
+ * changed.  append: off is ignored, *out_off says where it went.
  */
-ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append, uint64_t *out_off);
+ssize_t content_write(struct content *c, const void *data, size_t len, uint64_t off, bool append,
+		      uint64_t *out_off);
 /* -ENODATA: the new end cuts a chunk that is absent: fetch the byte before the end, then again. */
 int content_truncate(struct content *c, uint64_t size);
-/* -ENODATA: as content_write().  -EOPNOTSUPP: another mode, or the file system's. */
-int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode); /* fallocate: mode 0, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE */
+/*
+ * fallocate() of mode 0, KEEP_SIZE, PUNCH_HOLE or ZERO_RANGE.  -ENODATA: as content_write();
+ * -EOPNOTSUPP: another mode, or one that the file system lacks.
+ */
+int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode);
 /* Bytes read (short only at end of file); -ENODATA if a byte is absent: fetch, then again. */
 ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off);
-off_t content_seek(struct content *c, off_t off, int whence); /* SEEK_DATA, SEEK_HOLE; absent ranges count as data where base has data */
+/* SEEK_DATA, SEEK_HOLE; absent bytes are data unless they are known to be zeros. */
+off_t content_seek(struct content *c, off_t off, int whence);
 int content_sync(struct content *c, bool data_only);
 
 /*
- * What must be fetched before [off, off+len) can be read (or, for_write, partly overwritten; chunks that the range covers
- * whole are not needed then).  Fills *out with copies of the base extents and their offsets; the caller ends it.
- * Ranges that base says are zero or inline are filled here and now.  n = 0: nothing to fetch.
+ * What must be fetched before [off, off+len) can be read (or, for_write, partly overwritten;
+ * chunks that the range covers whole are not needed then).  Fills *out with copies of chunks
+ * and their offsets; the caller ends it.  Runs of zeros and inline bytes are filled here and
+ * now.  n = 0: nothing to fetch.
  */
 struct need {
 	struct extents extents; /* not adjacent: offs[i] is the offset of extents.v[i] */
@@ -119,31 +139,50 @@ int content_needs(struct content *c, uint64_t off, uint64_t len, bool for_write,
 void need_fini(struct need *n);
 SCOPE_VAL(struct need, need_fini)
 /*
- * Fetched bytes are handed over, never written behind the content's back: a write that came meanwhile wins, absent bytes
- * only are filled.  0 or a negative errno.
+ * Fetched bytes are handed over, never written behind the content's back: a write that came
+ * meanwhile wins, absent bytes only are filled.  0 or a negative errno.
  */
 int content_fill(struct content *c, const void *data, size_t len, uint64_t off);
 bool content_is_whole(struct content *c); /* every byte present */
 
 /* ---- streaming: what an uploader may take while the file is written ---- */
-/* true while every write so far was at the end (an overwrite or truncation ends that until content is whole again). */
+/*
+ * true while every write so far was at the end (an overwrite or truncation ends that until
+ * content is whole again).
+ */
 bool content_in_sequence(struct content *c);
 /* First byte that `map` does not cover, counted from 0; streaming goes on from there. */
 uint64_t content_mapped(struct content *c);
-/* Note a read of [off, off+len) about to be done; content_map() for it fails with -ESTALE if a write met it since. */
+/*
+ * Note a read of [off, off+len) about to be done; content_map() for it fails with -ESTALE if a
+ * write met it since.
+ */
 uint64_t content_stamp(struct content *c);
-/* Extents that now lie in the store, for [off, …), read after `stamp`.  Copies.  Views that hold the same bytes learn of
- * them too.  -ESTALE also after more writes over old bytes than are remembered (64). */
+/*
+ * Extents that now lie in the store, for [off, …), read after `stamp`.  Copies.  Views that
+ * hold the same bytes learn of them too.  -ESTALE also after more writes over old bytes than
+ * are remembered (64).
+ */
 int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct extents *x);
 
 /* ---- views ---- */
-/* Name what the content holds now.  Cheap: nothing is copied but the map. */
+/* Name what the content holds now.  Cheap: nothing is copied, the map is shared. */
 int content_view(struct content *c, struct view **out);
-/* After a replay: a view of `size` bytes that has a side file with these ranges (n = 0: none); its map is the content's. */
-int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side, struct view **out);
-/* After view_adopt(): what the journal was told by `mapped`.  0, -ENOMEM; -EBADMSG: the view is lost. */
+/*
+ * After a replay: a view of `size` bytes that has a side file with these ranges (n = 0: none);
+ * its map is the content's.
+ */
+int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side,
+	       struct view **out);
+/*
+ * After view_adopt(): what the journal was told by `mapped`.  0, -ENOMEM; -EBADMSG: the view is
+ * lost.
+ */
 int view_recall(struct view *v, uint64_t off, const struct extent *e);
-/* For the journal's compaction: copies of what was told by `preserved`, by `mapped` and by `present`. */
+/*
+ * For the journal's compaction: copies of what was told by `preserved`, by `mapped` and by
+ * `present`.
+ */
 int view_side(struct view *v, struct ranges *out);
 int view_mapped(struct view *v, struct need *out);
 int content_present(struct content *c, struct ranges *out);
@@ -160,14 +199,16 @@ int view_patch(struct view *v, uint8_t *data, size_t len, uint64_t off);
 /* Would view_patch() overwrite anything in [off, off+len)? */
 bool view_patches(struct view *v, uint64_t off, uint64_t len);
 /*
- * A file that grew a little (a log) keeps its last short chunk in the map and lacks what came behind: take trailing
- * extents shorter than CHUNK_MIN (at most CHUNK_MIN bytes in all) out of the map if unmapped bytes follow them, so that
- * growing makes one extent of it and not one a commit.
+ * A file that grew a little (a log) keeps its last short chunk in the map and lacks what came
+ * behind: take trailing extents shorter than CHUNK_MIN (at most CHUNK_MIN bytes in all) out of
+ * the map if unmapped bytes follow them, so that growing makes one extent of it and not one a
+ * commit.
  */
 void view_reopen_tail(struct view *v);
 /*
- * Extents now stored for [off, …), of the view's bytes: into its map, and into the content's and other views' where those
- * hold the same bytes still.  One that sticks out over what is mapped already is left out (look for gaps again).
+ * Extents now stored for [off, …), of the view's bytes: into its map, and into the content's
+ * and other views' where those hold the same bytes still.  One that sticks out over what is
+ * mapped already is left out (look for gaps again).
  */
 int view_map(struct view *v, uint64_t off, const struct extents *x);
 /* The whole file as extents; -EAGAIN while a range is unmapped. */

@@ -14,7 +14,8 @@
 
 void content_name(uint64_t id, uint32_t version, char out[CONTENT_NAME_MAX])
 {
-	(void)snprintf(out, CONTENT_NAME_MAX, "%02x/%016" PRIx64 ".%" PRIu32, (unsigned)(id & 0xff), id, version);
+	(void)snprintf(out, CONTENT_NAME_MAX, "%02x/%016" PRIx64 ".%" PRIu32, (unsigned)(id & 0xff),
+		       id, version);
 }
 
 void view_name(const struct view *v, char out[CONTENT_NAME_MAX])
@@ -141,11 +142,13 @@ static bool parse_name(const char *text, struct file_name *out)
 	int end = 0;
 
 	*out = (struct file_name){.id = 0};
-	if (sscanf(text, "%16" SCNx64 ".%" SCNu32 "%n", &out->id, &out->version, &end) < 2 || end == 0)
+	if (sscanf(text, "%16" SCNx64 ".%" SCNu32 "%n", &out->id, &out->version, &end) < 2 ||
+	    end == 0)
 		return false;
 	text += end;
 	end = 0;
-	return !*text || (sscanf(text, ".v%" SCNu32 "%n", &out->view, &end) == 1 && end && !text[end]);
+	return !*text ||
+	       (sscanf(text, ".v%" SCNu32 "%n", &out->view, &end) == 1 && end && !text[end]);
 }
 
 /* A side file is used by the view that opened it; of a content that is only kept, all stay. */
@@ -165,8 +168,8 @@ static bool is_used(struct content_dir *d, const struct file_name *n, bool kept)
 	return used;
 }
 
-static int sweep_folder(struct content_dir *d, unsigned folder, bool (*keep)(void *arg, uint64_t id, uint32_t version),
-			void *arg)
+static int sweep_folder(struct content_dir *d, unsigned folder,
+			bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg)
 {
 	char name[4];
 	struct dirent *e;
@@ -185,7 +188,8 @@ static int sweep_folder(struct content_dir *d, unsigned folder, bool (*keep)(voi
 	while ((e = readdir(dir))) {
 		struct file_name n;
 
-		if (!parse_name(e->d_name, &n) || is_used(d, &n, keep && keep(arg, n.id, n.version)))
+		if (!parse_name(e->d_name, &n) ||
+		    is_used(d, &n, keep && keep(arg, n.id, n.version)))
 			continue;
 		(void)unlinkat(fd, e->d_name, 0); /* one that cannot go costs space, nothing else */
 	}
@@ -193,7 +197,8 @@ static int sweep_folder(struct content_dir *d, unsigned folder, bool (*keep)(voi
 	return 0;
 }
 
-int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg)
+int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version),
+		      void *arg)
 {
 	int rc = 0;
 

@@ -2,10 +2,10 @@
 /*
  * What content.c, fill.c, view.c and content_dir.c know of each other.
  *
- * I4: absent bytes are in the map: that is where they come from.  So one map serves for "the store has
- *     this" and for "fetch it from there", and a partly absent chunk is never written over.
- * I5: a byte below a view's size that changed since is in view->changed, and in view->side unless
- *     the view's map had it then.
+ * I4: absent bytes are in the map: that is where they come from.  So one map serves for "the
+ *     store has this" and "fetch it from there"; a partly absent chunk is never written over.
+ * I5: a byte below a view's size that changed since is in view->changed, and in view->side
+ *     unless the view's map had it then.
  */
 #ifndef HOLDFAST_FS_CACHE_CONTENT_PRIV_H
 #define HOLDFAST_FS_CACHE_CONTENT_PRIV_H
@@ -15,9 +15,9 @@
 #include "fs/cache/content.h"
 #include "fs/cache/map.h"
 
-#define WRITES_KEPT 64
+#define WRITES_KEPT      64
 #define CONTENT_NAME_MAX 64
-#define NEVER UINT64_MAX
+#define NEVER            UINT64_MAX
 
 struct content_dir {
 	int fd;
@@ -43,12 +43,12 @@ struct content {
 	atomic_bool whole, in_sequence;
 	/* under lock, which is held for one file operation */
 	pthread_mutex_t lock;
-	int fd; /* -1: closed for now */
+	int fd;            /* -1: closed for now */
 	atomic_uint holds; /* above 1 it changes without the lock */
 	struct map *map;
 	struct ranges absent;
-	uint64_t told;                     /* the journal knows that from here on all is present; NEVER */
-	struct range written[WRITES_KEPT]; /* by stamp: the latest writes over bytes that were there */
+	uint64_t told; /* the journal knows that from here on all is present; NEVER */
+	struct range written[WRITES_KEPT]; /* by stamp: the latest over bytes that were there */
 	struct view *views;
 	uint32_t views_made;
 	_Atomic int64_t bytes; /* our part of dir->bytes */
@@ -83,10 +83,11 @@ void content_account(struct content *c, int64_t bytes);
 /* content.c, under c's lock */
 int content_file(struct content *c); /* its fd, opened if it has to be; -1 and errno */
 void content_note_present(struct content *c, uint64_t from, uint64_t to);
-void content_refresh(struct content *c, uint64_t lost_from); /* `mapped` and the flags, after map or absent changed */
+/* `mapped` and the flags, after the map (lost_from: lowest offset it lost) or absent changed. */
+void content_refresh(struct content *c, uint64_t lost_from);
 /*
- * These bytes are in the store: said to the map and to every view that holds the same ones.  Of the range
- * nothing may have changed since it was read.
+ * These bytes are in the store: said to the map and to every view that holds the same ones.  Of
+ * the range nothing may have changed since it was read.
  */
 int content_learn(struct content *c, uint64_t off, const struct extent *e);
 
@@ -98,7 +99,10 @@ int need_add(struct need *n, const struct map_entry *m); /* a copy */
 int views_preserve(struct content *c, uint64_t from, uint64_t to);
 int views_learn(struct content *c, uint64_t off, const struct extent *e);
 
-/* Read or write all of it; reading ends early at the end of the file.  Bytes or a negative errno. */
+/*
+ * Read or write all of it; reading ends early at the end of the file.  Bytes or a negative
+ * errno.
+ */
 ssize_t pread_all(int fd, void *data, size_t len, uint64_t off);
 ssize_t pwrite_all(int fd, const void *data, size_t len, uint64_t off);
 

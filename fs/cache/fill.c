@@ -38,8 +38,12 @@ int need_add(struct need *n, const struct map_entry *m)
 	return 0;
 }
 
-/* Does a write of [from, to) need this entry's old bytes?  Not if it covers all of it, or it can be cut. */
-static bool write_needs(const struct content *c, const struct map_entry *m, uint64_t from, uint64_t to)
+/*
+ * Does a write of [from, to) need this entry's old bytes?  Not if it covers all of it, or it
+ * can be cut.
+ */
+static bool write_needs(const struct content *c, const struct map_entry *m, uint64_t from,
+			uint64_t to)
 {
 	uint64_t end = map_entry_end(m);
 
@@ -48,7 +52,8 @@ static bool write_needs(const struct content *c, const struct map_entry *m, uint
 	return m->off < from || end > to || !ranges_has(&c->absent, m->off, end);
 }
 
-static bool read_needs(const struct content *c, const struct map_entry *m, uint64_t from, uint64_t to)
+static bool read_needs(const struct content *c, const struct map_entry *m, uint64_t from,
+		       uint64_t to)
 {
 	return ranges_meets(&c->absent, MAX(m->off, from), MIN(map_entry_end(m), to));
 }
@@ -70,7 +75,8 @@ static int put_zeros(struct content *c, uint64_t from, uint64_t to)
 {
 	static const uint8_t zeros[4096];
 
-	if (fallocate(content_file(c), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) == 0)
+	if (fallocate(content_file(c), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+		      (off_t)(to - from)) == 0)
 		return 0;
 	for (ssize_t put; from < to; from += (uint64_t)put) {
 		put = pwrite_all(content_file(c), zeros, MIN(sizeof(zeros), to - from), from);
@@ -139,7 +145,8 @@ static int needs(struct content *c, uint64_t off, uint64_t end, bool for_write, 
 {
 	struct range r;
 
-	for (size_t i = map_find(c->map, off); i < map_count(c->map) && c->map->v[i].off < end; i++) {
+	for (size_t i = map_find(c->map, off); i < map_count(c->map) && c->map->v[i].off < end;
+	     i++) {
 		const struct map_entry *m = &c->map->v[i];
 		int rc;
 

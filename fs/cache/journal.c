@@ -12,9 +12,8 @@
 
 #include "store/crc32c.h"
 
-#define MAGIC "HFJ1"
-#define MAGIC_LEN 4
-#define HEAD_LEN 8         /* length, checksum */
+#define MAGIC        "HFJ1"
+#define MAGIC_LEN    4
 #define NAME_MAX_LEN 64
 
 struct journal {
@@ -25,7 +24,7 @@ struct journal {
 	pthread_mutex_t lock;
 	pthread_cond_t synced_one;
 	int fd;
-	int error; /* sticky */
+	int error;              /* sticky */
 	uint64_t added, synced; /* adds so far, and those of them that are on disk */
 	bool syncing;
 	/* changed under lock, read without it */
@@ -36,7 +35,8 @@ struct journal {
 
 static uint32_t checksum(uint8_t type, const void *body, size_t len)
 {
-	struct iovec iov[2] = {{.iov_base = &type, .iov_len = 1}, {.iov_base = (void *)body, .iov_len = len}};
+	struct iovec iov[2] = {{.iov_base = &type, .iov_len = 1},
+			       {.iov_base = (void *)body, .iov_len = len}};
 
 	return crc32c(iov, len ? 2 : 1);
 }
@@ -106,7 +106,8 @@ static int read_all(int fd, struct buf *out)
 /* ---- open ---- */
 
 /* Where the last whole entry ends, or what each() refused with. */
-static int replay(const struct buf *raw, int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
+static int replay(const struct buf *raw,
+		  int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		  size_t *end)
 {
 	struct reader in = reader_of(raw->data + MAGIC_LEN, raw->len - MAGIC_LEN);
@@ -128,10 +129,12 @@ static int replay(const struct buf *raw, int (*each)(void *arg, uint8_t type, co
 /* A file that was being made when its maker died holds a part of the magic. */
 static bool is_unborn(const struct buf *raw)
 {
-	return raw->len < MAGIC_LEN && memcmp(raw->len ? (const char *)raw->data : "", MAGIC, raw->len) == 0;
+	return raw->len < MAGIC_LEN &&
+	       memcmp(raw->len ? (const char *)raw->data : "", MAGIC, raw->len) == 0;
 }
 
-static int take_in(struct journal *j, int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
+static int take_in(struct journal *j,
+		   int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		   uint64_t *torn, struct fault *f)
 {
 	scoped(buf_fini) struct buf raw = BUF_EMPTY;
@@ -142,7 +145,8 @@ static int take_in(struct journal *j, int (*each)(void *arg, uint8_t type, const
 		return fault_errno(f, rc, "cache: %s", j->name);
 	if (!is_unborn(&raw)) {
 		if (raw.len < MAGIC_LEN || memcmp(raw.data, MAGIC, MAGIC_LEN) != 0)
-			return fault_set(f, -EBADMSG, FAULT_FINAL, "cache: %s is not a journal of ours", j->name);
+			return fault_set(f, -EBADMSG, FAULT_FINAL,
+					 "cache: %s is not a journal of ours", j->name);
 		rc = replay(&raw, each, arg, &end);
 		if (rc < 0)
 			return fault_errno(f, rc, "cache: %s: entry at byte %zu", j->name, end);
@@ -157,7 +161,8 @@ static int take_in(struct journal *j, int (*each)(void *arg, uint8_t type, const
 	return 0;
 }
 
-int journal_open(int dirfd, const char *name, int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
+int journal_open(int dirfd, const char *name,
+		 int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		 struct journal **out, uint64_t *torn, struct fault *f)
 {
 	scoped(journal_close) struct journal *j = calloc(1, sizeof(*j));
@@ -213,7 +218,7 @@ static int append(struct journal *j, const struct buf *entries)
 		return rc;
 	rc = write_all(j->fd, entries->data, entries->len);
 	if (rc < 0) {
-		(void)!ftruncate(j->fd, (off_t)bytes); /* else a replay ends there: nothing follows */
+		(void)!ftruncate(j->fd, (off_t)bytes); /* else a replay ends there: all the same */
 		return j->error = rc;
 	}
 	atomic_store(&j->bytes, bytes + entries->len);
@@ -243,7 +248,10 @@ int journal_add(struct journal *j, uint8_t type, const void *body, size_t len)
 
 /* ---- sync ---- */
 
-/* Under lock, which is let go meanwhile.  One that fails is not tried again: the kernel has forgotten the pages. */
+/*
+ * Under lock, which is let go meanwhile.  One that fails is not tried again: the kernel has
+ * forgotten the pages.
+ */
 static void sync_once(struct journal *j)
 {
 	uint64_t upto = j->added;
@@ -319,7 +327,7 @@ static int replace(struct journal *j, uint64_t mark, int fd, const char *fresh, 
 		return rc;
 	fd_close(j->fd);
 	j->fd = fd;
-	/* It is renamed: a folder that cannot be synced is the next sync's failure, not this one's. */
+	/* It is renamed: a folder that cannot be synced is the next sync's failure. */
 	j->error = fsync(j->dirfd) < 0 ? -errno : 0;
 	j->synced = j->added;
 	atomic_store(&j->bytes, bytes + atomic_load(&j->bytes) - mark);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal: one append-only file in the cache directory that says what changed since the last
- * acknowledged commit.  An entry is handed to the kernel before the call that caused it is
+ * The journal: one append-only file in the cache directory that says what changed since the
+ * last acknowledged commit.  An entry is handed to the kernel before the call that caused it is
  * answered, so a killed daemon loses nothing; fsync makes it stand a power cut.
  *
- * Layout: "HFJ1", then entries: length (u32 of type and body), CRC32C (u32 of type and body), type (u8), body.
+ * Layout: "HFJ1", then entries: length (u32 of type and body), CRC32C (u32 of type and body),
+ * type (u8), body.
  * A torn or wrong entry ends the replay: what lies behind it was never answered.
  * Compaction writes a new file beside it, fsyncs, renames over.
  *
@@ -24,7 +25,8 @@
 struct journal;
 
 enum journal_type {
-	JOURNAL_WRITER = 1,    /* who: store id, fence, slot, boot id, base commit; first entry of every file */
+	/* who: store id, fence, slot, boot id, base commit; first entry of every file */
+	JOURNAL_WRITER = 1,
 	JOURNAL_SET = 2,       /* a run item as it now is: key, value */
 	JOURNAL_REMOVE = 3,    /* key */
 	JOURNAL_CONTENT = 4,   /* inode id has content version v; flags */
@@ -36,32 +38,45 @@ enum journal_type {
 	JOURNAL_COUNTER = 10,  /* ids and pack names below this may have been used */
 	JOURNAL_DIRTY = 11,    /* id: open for writing; its size and times are the file's own */
 	JOURNAL_UNLINKED = 12, /* id: no name left, open */
-	JOURNAL_MAPPED = 13,   /* id, version, view number, off, extent: bytes of the view that only the store has */
-	JOURNAL_UNNAMED = 14,  /* id: its named version is in the store */
+	/* id, version, view number, off, extent: bytes of the view that only the store has */
+	JOURNAL_MAPPED = 13,
+	JOURNAL_UNNAMED = 14, /* id: its named version is in the store */
 };
 
-/* Opens or makes `name` under dirfd; each(arg, type, body, len) for every whole entry, in order; the file is cut behind the
- * last whole one.  *torn (may be NULL): bytes cut off.  Fails: -EBADMSG no journal of ours. */
-int journal_open(int dirfd, const char *name, int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
+/*
+ * Opens or makes `name` under dirfd; each(arg, type, body, len) for every whole entry, in
+ * order; the file is cut behind the last whole one.  *torn (may be NULL): bytes cut
+ * off.
+ * Fails: -EBADMSG no journal of ours; what each() refused with (the file stays as it was).
+ */
+int journal_open(int dirfd, const char *name,
+		 int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		 struct journal **out, uint64_t *torn, struct fault *f);
 void journal_close(struct journal *j);
 SCOPE_PTR(struct journal, journal_close)
 
-/* One entry, one write(2).  Sticky error: after a failed write every later add fails until a rewrite works. */
+/*
+ * One entry, one write(2).  Sticky error: after a failed write every later add fails until a
+ * rewrite works.
+ */
 int journal_add(struct journal *j, uint8_t type, const void *body, size_t len);
 /* Several entries in one write(2): `entries` was filled by journal_entry(). */
 void journal_entry(struct buf *entries, uint8_t type, const void *body, size_t len);
 int journal_add_many(struct journal *j, const struct buf *entries);
-/* Everything added before the call is on disk when it returns 0.  Concurrent callers share one fdatasync. */
+/*
+ * Everything added before the call is on disk when it returns 0.  Concurrent callers share one
+ * fdatasync.
+ */
 int journal_sync(struct journal *j);
 uint64_t journal_bytes(const struct journal *j);
 /* Where the journal ends now: what is added later lies behind it. */
 uint64_t journal_mark(struct journal *j);
 /*
- * Compaction: the content becomes `entries` (made by the caller since it took `mark`, with no lock of the journal
- * held), and behind them what was added since `mark`.  Entries are absolute values, so telling something twice
- * does no harm.  The bulk is written and fsynced beside the old file without blocking adds; then the tail, fsync,
- * rename.  The journal is as it was on failure.
+ * Compaction: the content becomes `entries` (made by the caller since it took `mark`, with no
+ * lock of the journal held), and behind them what was added since `mark`.  Entries are absolute
+ * values, so telling something twice does no harm.  The bulk is written and fsynced beside the
+ * old file without blocking adds; then the tail, fsync, rename.  The journal is as it was on
+ * failure.
  */
 int journal_rewrite(struct journal *j, uint64_t mark, const struct buf *entries, struct fault *f);
 

@@ -135,8 +135,9 @@ int map_own(struct map **m, size_t removals)
 }
 
 /*
- * Replace v[i..j) by `k` entries; there is room.  What lies before them moves up if it is less than what lies
- * behind: a file that is written over from its start would else move its whole map at each write.
+ * Replace v[i..j) by `k` entries; there is room.  What lies before them moves up if it is less
+ * than what lies behind: a file that is written over from its start would else move its whole
+ * map at each write.
  */
 static void splice(struct map *m, size_t i, size_t j, const struct map_entry *by, size_t k)
 {
@@ -202,7 +203,8 @@ static bool may_replace(const struct map *m, size_t i, size_t j, uint64_t from, 
 	if (j - i == 1 && !map_next_gap(m, from, to, &gap))
 		return false; /* brings nothing; several into one does */
 	for (; i < j; i++)
-		if (m->v[i].e.kind != EXTENT_ZERO && (m->v[i].off < from || map_entry_end(&m->v[i]) > to))
+		if (m->v[i].e.kind != EXTENT_ZERO &&
+		    (m->v[i].off < from || map_entry_end(&m->v[i]) > to))
 			return false;
 	return true;
 }

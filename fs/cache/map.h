@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps: which ranges of a file the store has, as extents at offsets; ranges between them it lacks.
- * Shared by count and copied when one of several holders changes it, so naming a version is free.
+ * Maps: which ranges of a file the store has, as extents at offsets; ranges between them it
+ * lacks.  Shared by count and copied when one of several holders changes it, so naming a version
+ * is free.
  *
- * A chunk has one hash and cannot be cut: what takes a part of it out takes it all out.  A run of
- * zeros can.  NULL is the empty map.  Searches are by halves; a removal also moves what lies before or
- * behind, whichever is less (80 bytes per MiB of file or so).  No locking but of the count.
+ * A chunk has one hash and cannot be cut: what takes a part of it out takes it all out.  A run
+ * of zeros can.  NULL is the empty map.  Searches are by halves; a removal also moves what lies
+ * before or behind, whichever is less (80 bytes per MiB of file or so).  No locking but of the
+ * count.
  */
 #ifndef HOLDFAST_FS_CACHE_MAP_H
 #define HOLDFAST_FS_CACHE_MAP_H
@@ -45,14 +47,18 @@ bool map_meets(const struct map *m, uint64_t from, uint64_t to);
 /* The first range inside [from, to) that no entry covers; false: all of it is covered. */
 bool map_next_gap(const struct map *m, uint64_t from, uint64_t to, struct range *out);
 
-/* From here on *m is ours alone, with room for `removals` calls of map_remove(): they cannot fail.  0 or -ENOMEM. */
+/*
+ * From here on *m is ours alone, with room for `removals` calls of map_remove(): they cannot
+ * fail.  0 or -ENOMEM.
+ */
 int map_own(struct map **m, size_t removals);
 /* After map_own().  Returns the lowest offset that is not covered any more, UINT64_MAX if none. */
 uint64_t map_remove(struct map *m, uint64_t from, uint64_t to);
 /*
- * Put a copy of e at `off`.  Never leaves a byte uncovered that was covered: entries inside e go, runs
- * of zeros are cut, but a chunk that sticks out stays and e is left out; so is an e that brings
- * nothing.  Of a run of zeros the gaps are filled.  0 or -ENOMEM (then nothing or less was put).
+ * Put a copy of e at `off`.  Never leaves a byte uncovered that was covered: entries inside e
+ * go, runs of zeros are cut, but a chunk that sticks out stays and e is left out; so is an e
+ * that brings nothing.  Of a run of zeros the gaps are filled.  0 or -ENOMEM (then nothing or
+ * less was put).
  */
 int map_put(struct map **m, uint64_t off, const struct extent *e);
 

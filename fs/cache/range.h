@@ -20,11 +20,15 @@ struct ranges {
 
 void ranges_fini(struct ranges *r);
 SCOPE_VAL(struct ranges, ranges_fini)
-int ranges_add(struct ranges *r, uint64_t from, uint64_t to);    /* 0 or -ENOMEM; from >= to: nothing */
-int ranges_remove(struct ranges *r, uint64_t from, uint64_t to); /* 0 or -ENOMEM (a hole splits one) */
-bool ranges_has(const struct ranges *r, uint64_t from, uint64_t to);  /* all of it */
+/* 0 or -ENOMEM (a hole splits a range in two).  from >= to: nothing. */
+int ranges_add(struct ranges *r, uint64_t from, uint64_t to);
+int ranges_remove(struct ranges *r, uint64_t from, uint64_t to);
+bool ranges_has(const struct ranges *r, uint64_t from, uint64_t to);   /* all of it */
 bool ranges_meets(const struct ranges *r, uint64_t from, uint64_t to); /* any of it */
-/* The first range that is inside [from, to) and in the set (or, `next_gap`, not in it), cut to it; false if none. */
+/*
+ * The first range that is inside [from, to) and in the set (or, `next_gap`, not in it), cut to
+ * it; false if none.
+ */
 bool ranges_next(const struct ranges *r, uint64_t from, uint64_t to, struct range *out);
 bool ranges_next_gap(const struct ranges *r, uint64_t from, uint64_t to, struct range *out);
 uint64_t ranges_bytes(const struct ranges *r);

@@ -15,7 +15,10 @@ static int make(struct content *c, uint64_t size, uint32_t number, struct view *
 
 	if (!v)
 		return -ENOMEM;
-	*v = (struct view){.content = content_ref(c), .number = number, .size = size, .side_fd = -1};
+	*v = (struct view){.content = content_ref(c),
+			   .number = number,
+			   .size = size,
+			   .side_fd = -1};
 	atomic_init(&v->refs, 1);
 	v->map = map_ref(c->map);
 	v->next = c->views;
@@ -102,7 +105,10 @@ static int adopt_side(struct view *v, const struct ranges *side)
 	return rc;
 }
 
-/* What the content got behind the view's end is no matter of the view's; a chunk across it would be absent. */
+/*
+ * What the content got behind the view's end is no matter of the view's; a chunk across it
+ * would be absent.
+ */
 static int adopt_map(struct view *v)
 {
 	struct range gap = {.to = 0};
@@ -118,7 +124,8 @@ static int adopt_map(struct view *v)
 	return 0;
 }
 
-int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side, struct view **out)
+int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side,
+	       struct view **out)
 {
 	struct view *v = NULL;
 	int rc;
@@ -162,7 +169,7 @@ int view_recall(struct view *v, uint64_t off, const struct extent *e)
 	if (rc == 0)
 		rc = map_put(&v->map, off, e);
 	if (rc == 0 && map_next_gap(v->map, off, off + e->length, &gap))
-		rc = -EBADMSG; /* its bytes would be read from the content, which has others by now */
+		rc = -EBADMSG; /* they would be read from the content, which has others now */
 	pthread_mutex_unlock(&v->content->lock);
 	return rc;
 }
@@ -222,7 +229,7 @@ static int copy_by_hand(int from, int to, uint64_t off, uint64_t end)
 		ssize_t n = pread_all(from, piece, MIN(sizeof(piece), end - off), off);
 
 		if (n == 0)
-			return -EIO; /* a view's bytes are below the content's end until they are preserved */
+			return -EIO; /* below the content's end until they are preserved */
 		if (n > 0)
 			n = pwrite_all(to, piece, (size_t)n, off);
 		if (n < 0)
@@ -290,7 +297,7 @@ static int preserve_range(struct view *v, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* What the map has needs no copy, but the map is memory: the journal is told, once for each byte. */
+/* What the map has needs no copy, but the map is memory: the journal is told, once a byte. */
 static void note_mapped(const struct view *v, uint64_t from, uint64_t to)
 {
 	const struct content *c = v->content;
@@ -298,7 +305,8 @@ static void note_mapped(const struct view *v, uint64_t from, uint64_t to)
 
 	if (!n->mapped || v->number != c->views_made)
 		return;
-	for (size_t i = map_find(v->map, from); i < map_count(v->map) && v->map->v[i].off < to; i++) {
+	for (size_t i = map_find(v->map, from); i < map_count(v->map) && v->map->v[i].off < to;
+	     i++) {
 		const struct map_entry *m = &v->map->v[i];
 
 		if (!ranges_has(&v->changed, MAX(m->off, from), MIN(map_entry_end(m), to)))
@@ -394,8 +402,8 @@ static bool may_reopen(const struct view *v, const struct map_entry *m)
 	const struct content *c = v->content;
 	uint64_t end = map_entry_end(m);
 
-	return m->e.kind != EXTENT_ZERO && m->e.length < CHUNK_MIN && !ranges_meets(&c->absent, m->off, end) &&
-	       !ranges_meets(&v->changed, m->off, end);
+	return m->e.kind != EXTENT_ZERO && m->e.length < CHUNK_MIN &&
+	       !ranges_meets(&c->absent, m->off, end) && !ranges_meets(&v->changed, m->off, end);
 }
 
 void view_reopen_tail(struct view *v)
@@ -407,7 +415,8 @@ void view_reopen_tail(struct view *v)
 	n = map_count(v->map);
 	from = end = n ? map_entry_end(&v->map->v[n - 1]) : v->size;
 	if (end < v->size) {
-		while (n && may_reopen(v, &v->map->v[n - 1]) && map_entry_end(&v->map->v[n - 1]) == from &&
+		while (n && may_reopen(v, &v->map->v[n - 1]) &&
+		       map_entry_end(&v->map->v[n - 1]) == from &&
 		       end - v->map->v[n - 1].off <= CHUNK_MIN)
 			from = v->map->v[--n].off;
 		if (from < end && map_own(&v->map, 1) == 0) /* else it is sent in two pieces */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A content under random calls against whole arrays of bytes: what it holds now, and what each view held
- * when it was named.  Uploads and streams read at one step and tell at a later one, as the real ones do; the
- * store keeps what each chunk was made of, so a map that says something untrue is caught.
+ * A content under random calls against whole arrays of bytes: what it holds now, and what each
+ * view held when it was named.  Uploads and streams read at one step and tell at a later one,
+ * as the real ones do; the store keeps what each chunk was made of, so a map that says
+ * something untrue is caught.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -16,13 +19,13 @@
 #include "fs/cache/content_priv.h"
 #include "tests/unit/cache/folder.h"
 
-#define RUNS 60 /* of 300 steps */
-#define SPACE 8192
-#define PIECE_MOST 1500
-#define VIEWS 3
-#define UPLOADS 3
+#define RUNS        60 /* of 300 steps */
+#define SPACE       8192
+#define PIECE_MOST  1500
+#define VIEWS       3
+#define UPLOADS     3
 #define CHUNKS_MOST 100000
-#define ID 0x1234567890abcdef
+#define ID          0x1234567890abcdef
 
 struct held {
 	struct view *v;
@@ -65,23 +68,23 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t throw(struct world *w, uint64_t sides)
+static uint64_t roll(struct world *w, uint64_t sides)
 {
 	return dice(&w->dice, sides);
 }
 
-#define check(w, what) \
-	do { \
-		if (!(what)) \
+#define check(w, what)                                                                           \
+	do {                                                                                     \
+		if (!(what))                                                                     \
 			fail_msg("SEED=%llu: not so: %s", (unsigned long long)(w)->seed, #what); \
 	} while (0)
 
 static void random_bytes(struct world *w, uint8_t *out, size_t len)
 {
-	bool zeros = throw(w, 5) == 0;
+	bool zeros = roll(w, 5) == 0;
 
 	for (size_t i = 0; i < len; i++)
-		out[i] = zeros ? 0 : (uint8_t)throw(w, 256);
+		out[i] = zeros ? 0 : (uint8_t)roll(w, 256);
 }
 
 /* ---- the store ---- */
@@ -91,7 +94,8 @@ static void resolve(struct world *w, const struct extent *e, uint8_t *out)
 	if (e->kind == EXTENT_ZERO)
 		memset(out, 0, e->length);
 	else
-		memcpy(out, e->kind == EXTENT_INLINE ? e->data : w->chunks[e->place.pack], e->length);
+		memcpy(out, e->kind == EXTENT_INLINE ? e->data : w->chunks[e->place.pack],
+		       e->length);
 }
 
 static void store_piece(struct world *w, const uint8_t *data, size_t len, struct extents *out)
@@ -99,14 +103,14 @@ static void store_piece(struct world *w, const uint8_t *data, size_t len, struct
 	struct extent e = {.length = len, .kind = EXTENT_CHUNK, .place.pack = w->chunk_n};
 	uint8_t *copy;
 
-	if (chunk_is_zero(data, len) && throw(w, 4)) {
+	if (chunk_is_zero(data, len) && roll(w, 4)) {
 		e.kind = EXTENT_ZERO;
 		check(w, extents_add(out, &e) == 0);
 		return;
 	}
 	copy = malloc(len);
 	memcpy(copy, data, len);
-	if (throw(w, 6) == 0) {
+	if (roll(w, 6) == 0) {
 		e.kind = EXTENT_INLINE;
 		e.data = copy;
 	} else {
@@ -119,7 +123,7 @@ static void store_piece(struct world *w, const uint8_t *data, size_t len, struct
 static void store_bytes(struct world *w, const uint8_t *data, size_t len, struct extents *out)
 {
 	for (size_t at = 0, n; at < len; at += n) {
-		n = min(len - at, 1 + throw(w, PIECE_MOST));
+		n = min(len - at, 1 + roll(w, PIECE_MOST));
 		store_piece(w, data + at, n, out);
 	}
 }
@@ -143,7 +147,8 @@ static void told_of(struct world *w, uint32_t view)
 	w->told.view = view;
 }
 
-static void tell_preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len)
+static void tell_preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+			   uint64_t len)
 {
 	struct world *w = arg;
 
@@ -151,7 +156,8 @@ static void tell_preserved(void *arg, uint64_t id, uint32_t version, uint32_t vi
 	check(w, ranges_add(&w->told.side, off, off + len) == 0);
 }
 
-static void tell_mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e)
+static void tell_mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+			const struct extent *e)
 {
 	struct world *w = arg;
 
@@ -161,7 +167,10 @@ static void tell_mapped(void *arg, uint64_t id, uint32_t version, uint32_t view,
 
 static void open_dir(struct world *w)
 {
-	struct content_notes notes = {.present = tell_present, .preserved = tell_preserved, .mapped = tell_mapped, .arg = w};
+	struct content_notes notes = {.present = tell_present,
+				      .preserved = tell_preserved,
+				      .mapped = tell_mapped,
+				      .arg = w};
 
 	check(w, content_dir_open(w->dirfd, &w->d, NULL) == 0);
 	content_dir_notes(w->d, &notes);
@@ -193,7 +202,8 @@ static ssize_t read_file(struct world *w, struct content *c, uint8_t *out, size_
 	return n;
 }
 
-static void read_as_uploader(struct world *w, struct view *v, uint64_t off, uint64_t len, uint8_t *out)
+static void read_as_uploader(struct world *w, struct view *v, uint64_t off, uint64_t len,
+			     uint8_t *out)
 {
 	ssize_t n = read_file(w, v->content, out, len, off);
 
@@ -238,11 +248,13 @@ static void check_all(struct world *w)
 
 	check(w, content_size(w->c) == w->size);
 	check_map(w, w->c->map, w->data, w->size);
-	check(w, content_mapped(w->c) == (map_next_gap(w->c->map, 0, w->size, &gap) ? gap.from : w->size));
+	check(w, content_mapped(w->c) ==
+			 (map_next_gap(w->c->map, 0, w->size, &gap) ? gap.from : w->size));
 	check(w, content_is_whole(w->c) == (w->c->absent.n == 0));
 	check_present(w);
 	for (size_t i = 0; i < w->c->absent.n; i++)
-		check(w, !map_next_gap(w->c->map, w->c->absent.v[i].from, w->c->absent.v[i].to, &gap));
+		check(w,
+		      !map_next_gap(w->c->map, w->c->absent.v[i].from, w->c->absent.v[i].to, &gap));
 	for (size_t i = 0; i < w->view_n; i++)
 		check_view(w, &w->views[i]);
 }
@@ -279,9 +291,9 @@ static void model_write(struct world *w, const uint8_t *data, size_t len, uint64
 static void a_write(struct world *w)
 {
 	static uint8_t data[SPACE];
-	bool append = throw(w, 3) == 0;
-	uint64_t off = append ? w->size : throw(w, throw(w, 3) ? w->size + 1 : SPACE), at = off;
-	size_t len = min(throw(w, throw(w, 4) ? 400 : 4000), SPACE - off);
+	bool append = roll(w, 3) == 0;
+	uint64_t off = append ? w->size : roll(w, roll(w, 3) ? w->size + 1 : SPACE), at = off;
+	size_t len = min(roll(w, roll(w, 4) ? 400 : 4000), SPACE - off);
 
 	random_bytes(w, data, len);
 	hydrate(w, off, len, true);
@@ -290,12 +302,15 @@ static void a_write(struct world *w)
 	model_write(w, data, len, off);
 }
 
-/* The disk is full in the middle of it: each byte is the old one or the new one, and the size has not changed. */
+/*
+ * The disk is full in the middle of it: each byte is the old one or the new one, and the size
+ * has not changed.
+ */
 static void a_write_that_fails(struct world *w)
 {
 	static uint8_t data[SPACE], now[SPACE];
-	uint64_t off = throw(w, SPACE - 1);
-	size_t len = min(1 + throw(w, 4000), SPACE - off);
+	uint64_t off = roll(w, SPACE - 1);
+	size_t len = min(1 + roll(w, 4000), SPACE - off);
 	struct rlimit limit, was;
 	ssize_t put;
 
@@ -303,7 +318,7 @@ static void a_write_that_fails(struct world *w)
 	hydrate(w, off, len, true);
 	check(w, getrlimit(RLIMIT_FSIZE, &was) == 0);
 	limit = was;
-	limit.rlim_cur = throw(w, SPACE);
+	limit.rlim_cur = roll(w, SPACE);
 	check(w, setrlimit(RLIMIT_FSIZE, &limit) == 0);
 	put = content_write(w->c, data, len, off, false, NULL);
 	check(w, setrlimit(RLIMIT_FSIZE, &was) == 0);
@@ -316,13 +331,14 @@ static void a_write_that_fails(struct world *w)
 	hydrate(w, 0, w->size, false);
 	check(w, content_read(w->c, now, SPACE, 0) == (ssize_t)w->size);
 	for (uint64_t i = 0; i < w->size; i++)
-		check(w, now[i] == w->data[i] || (i >= off && i < off + len && now[i] == data[i - off]));
+		check(w, now[i] == w->data[i] ||
+				 (i >= off && i < off + len && now[i] == data[i - off]));
 	memcpy(w->data, now, w->size);
 }
 
 static void a_truncation(struct world *w)
 {
-	uint64_t size = throw(w, throw(w, 8) ? SPACE : 1);
+	uint64_t size = roll(w, roll(w, 8) ? SPACE : 1);
 	int rc;
 
 	while ((rc = content_truncate(w->c, size)) == -ENODATA)
@@ -335,10 +351,11 @@ static void a_truncation(struct world *w)
 
 static void a_hole(struct world *w)
 {
-	static const int modes[] = {FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE,
+	static const int modes[] = {FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE,
+				    FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE,
 				    FALLOC_FL_ZERO_RANGE, FALLOC_FL_KEEP_SIZE, 0};
-	int mode = modes[throw(w, 5)], rc;
-	uint64_t off = throw(w, SPACE - 1), len = 1 + throw(w, SPACE - off), size = w->size;
+	int mode = modes[roll(w, 5)], rc;
+	uint64_t off = roll(w, SPACE - 1), len = 1 + roll(w, SPACE - off), size = w->size;
 
 	hydrate(w, off, len, false);
 	rc = content_allocate(w->c, off, len, mode);
@@ -356,7 +373,7 @@ static void a_hole(struct world *w)
 static void a_read(struct world *w)
 {
 	static uint8_t data[SPACE];
-	uint64_t off = throw(w, SPACE), len = throw(w, SPACE - off);
+	uint64_t off = roll(w, SPACE), len = roll(w, SPACE - off);
 	uint64_t want = off < w->size ? min(len, w->size - off) : 0;
 
 	hydrate(w, off, len, false);
@@ -375,7 +392,7 @@ static void a_view(struct world *w)
 	h->size = w->size;
 	w->view_n++;
 	check(w, view_size(h->v) == w->size);
-	if (throw(w, 2))
+	if (roll(w, 2))
 		view_reopen_tail(h->v);
 }
 
@@ -390,7 +407,7 @@ static void forget_view(struct world *w, size_t i)
 static void a_commit(struct world *w)
 {
 	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
-	size_t i = throw(w, VIEWS);
+	size_t i = roll(w, VIEWS);
 
 	if (i >= w->view_n || view_extents(w->views[i].v, &x) < 0)
 		return;
@@ -404,12 +421,15 @@ static void a_commit(struct world *w)
 static void an_upload_starts(struct world *w)
 {
 	struct upload *u = &w->uploads[w->upload_n];
-	size_t i = throw(w, VIEWS);
+	size_t i = roll(w, VIEWS);
 	struct range r;
 
-	if (w->upload_n == UPLOADS || i >= w->view_n || !view_unmapped(w->views[i].v, throw(w, w->views[i].size + 1), &r))
+	if (w->upload_n == UPLOADS || i >= w->view_n ||
+	    !view_unmapped(w->views[i].v, roll(w, w->views[i].size + 1), &r))
 		return;
-	*u = (struct upload){.v = view_ref(w->views[i].v), .off = r.from, .len = 1 + throw(w, r.to - r.from)};
+	*u = (struct upload){.v = view_ref(w->views[i].v),
+			     .off = r.from,
+			     .len = 1 + roll(w, r.to - r.from)};
 	read_as_uploader(w, u->v, u->off, u->len, u->data);
 	check(w, memcmp(u->data, w->views[i].data + u->off, u->len) == 0);
 	w->upload_n++;
@@ -422,7 +442,9 @@ static void a_stream_starts(struct world *w)
 
 	if (w->upload_n == UPLOADS || from == w->size)
 		return;
-	*u = (struct upload){.stamp = content_stamp(w->c), .off = from, .len = 1 + throw(w, w->size - from)};
+	*u = (struct upload){.stamp = content_stamp(w->c),
+			     .off = from,
+			     .len = 1 + roll(w, w->size - from)};
 	if (ranges_meets(&w->c->absent, u->off, u->off + u->len))
 		return; /* it would be streamed from what is here alone */
 	check(w, read_file(w, w->c, u->data, u->len, u->off) == (ssize_t)u->len);
@@ -432,7 +454,7 @@ static void a_stream_starts(struct world *w)
 static void an_upload_ends(struct world *w)
 {
 	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
-	size_t i = throw(w, UPLOADS);
+	size_t i = roll(w, UPLOADS);
 	struct upload *u = &w->uploads[i];
 
 	if (i >= w->upload_n)
@@ -475,7 +497,8 @@ static void a_restart(struct world *w)
 			told_of(w, number);
 		check(w, view_adopt(w->c, number, newest.size, &w->told.side, &newest.v) == 0);
 		for (size_t i = 0; i < w->told.mapped.n; i++)
-			check(w, view_recall(newest.v, w->told.mapped.offs[i], &w->told.mapped.extents.v[i]) == 0);
+			check(w, view_recall(newest.v, w->told.mapped.offs[i],
+					     &w->told.mapped.extents.v[i]) == 0);
 		w->views[w->view_n++] = newest;
 	} else {
 		told_of(w, w->told.view + 1); /* the next one starts afresh */
@@ -487,11 +510,11 @@ static void a_restart(struct world *w)
 static void begin(struct world *w)
 {
 	open_dir(w);
-	if (throw(w, 3) == 0) {
+	if (roll(w, 3) == 0) {
 		check(w, content_new(w->d, ID, 7, &w->c, NULL) == 0);
 		return;
 	}
-	w->size = throw(w, SPACE);
+	w->size = roll(w, SPACE);
 	random_bytes(w, w->data, w->size);
 	store_bytes(w, w->data, w->size, &w->committed);
 	check(w, content_of_extents(w->d, ID, 7, &w->committed, w->size, &w->c, NULL) == 0);
@@ -519,13 +542,17 @@ static void step(struct world *w)
 	static const struct {
 		void (*call)(struct world *w);
 		unsigned weight;
-	} calls[] = {{a_write, 30}, {a_write_that_fails, 3}, {a_truncation, 4}, {a_hole, 4}, {a_read, 10}, {a_view, 10},
-		     {a_commit, 8}, {an_upload_starts, 12}, {a_stream_starts, 6}, {an_upload_ends, 18}, {a_restart, 2}};
+	} calls[] = {{a_write, 30},        {a_write_that_fails, 3},
+		     {a_truncation, 4},    {a_hole, 4},
+		     {a_read, 10},         {a_view, 10},
+		     {a_commit, 8},        {an_upload_starts, 12},
+		     {a_stream_starts, 6}, {an_upload_ends, 18},
+		     {a_restart, 2}};
 	unsigned sum = 0, at;
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		sum += calls[i].weight;
-	at = (unsigned)throw(w, sum);
+	at = (unsigned)roll(w, sum);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (at < calls[i].weight) {
 			calls[i].call(w);
@@ -543,7 +570,9 @@ static void views_never_change_and_maps_never_lie(void **state)
 
 	(void)signal(SIGXFSZ, SIG_IGN);
 	for (uint64_t seed = first; seed < first + (getenv("SEED") ? 1 : RUNS); seed++) {
-		*w = (struct world){.seed = seed, .dice = seed * 0x9e3779b97f4a7c15, .dirfd = folder->fd};
+		*w = (struct world){.seed = seed,
+				    .dice = seed * 0x9e3779b97f4a7c15,
+				    .dirfd = folder->fd};
 		begin(w);
 		for (int i = 0; i < 300; i++) {
 			step(w);
@@ -557,7 +586,8 @@ static void views_never_change_and_maps_never_lie(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(views_never_change_and_maps_never_lie, folder_make, folder_end),
+		cmocka_unit_test_setup_teardown(views_never_change_and_maps_never_lie, folder_make,
+						folder_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

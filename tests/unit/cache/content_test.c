@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents and views, one behaviour a test.  What random calls can find is content_random_test.c's matter. */
+/*
+ * Contents and views, one behaviour a test.  What random calls can find is
+ * content_random_test.c's matter.
+ */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -13,7 +18,7 @@
 #include "fs/cache/content.h"
 #include "tests/unit/cache/folder.h"
 
-#define ID 0xab12
+#define ID  0xab12
 #define MIB (UINT64_C(1) << 20)
 
 static struct extent chunk(uint64_t length, uint64_t pack)
@@ -41,7 +46,8 @@ struct rig {
 	struct range last;
 };
 
-static void on_preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len)
+static void on_preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+			 uint64_t len)
 {
 	struct rig *r = arg;
 
@@ -49,7 +55,8 @@ static void on_preserved(void *arg, uint64_t id, uint32_t version, uint32_t view
 	r->last = (struct range){.from = off, .to = off + len};
 }
 
-static void on_mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e)
+static void on_mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+		      const struct extent *e)
 {
 	struct rig *r = arg;
 
@@ -67,7 +74,10 @@ static void on_present(void *arg, uint64_t id, uint32_t version, uint64_t off, u
 
 static void rig_open(struct rig *r, struct folder *folder)
 {
-	struct content_notes notes = {.preserved = on_preserved, .mapped = on_mapped, .present = on_present, .arg = r};
+	struct content_notes notes = {.preserved = on_preserved,
+				      .mapped = on_mapped,
+				      .present = on_present,
+				      .arg = r};
 
 	*r = (struct rig){.d = NULL};
 	assert_int_equal(content_dir_open(folder->fd, &r->d, NULL), 0);
@@ -176,8 +186,10 @@ static bool keeps_version_5(void *arg, uint64_t id, uint32_t version)
 
 static void a_sweep_deletes_what_no_content_names(void **state)
 {
-	static const char *const others[] = {"contents/12/000000000000ab12.5", "contents/12/000000000000ab12.5.v1",
-					     "contents/12/000000000000ab12.6", "contents/12/000000000000ab12.3.v9",
+	static const char *const others[] = {"contents/12/000000000000ab12.5",
+					     "contents/12/000000000000ab12.5.v1",
+					     "contents/12/000000000000ab12.6",
+					     "contents/12/000000000000ab12.3.v9",
 					     "contents/12/a person's own file"};
 	struct folder *folder = *state;
 	struct view *v;
@@ -189,7 +201,8 @@ static void a_sweep_deletes_what_no_content_names(void **state)
 	for (size_t i = 0; i < 5; i++)
 		close(openat(folder->fd, others[i], O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(content_dir_sweep(r.d, keeps_version_5, NULL), 0);
-	assert_int_equal(folder_files(folder), 5); /* the content, its view's side file, 5 and 5.v1, the person's */
+	assert_int_equal(folder_files(folder),
+			 5); /* the content, its view's side file, 5 and 5.v1, the person's */
 	assert_int_equal(content_dir_sweep(r.d, NULL, NULL), 0);
 	assert_int_equal(folder_files(folder), 3);
 	assert_view_is(v, "sealed");
@@ -293,7 +306,8 @@ static void a_view_of_a_log_costs_appends_nothing(void **state)
 
 static void a_short_tail_is_sent_again_with_what_follows_and_replaced(void **state)
 {
-	scoped(extents_fini) struct extents first = chunks_of(1, 5), longer = EXTENTS_EMPTY, all = EXTENTS_EMPTY;
+	scoped(extents_fini) struct extents first = chunks_of(1, 5), longer = EXTENTS_EMPTY,
+					    all = EXTENTS_EMPTY;
 	struct extent ten = chunk(10, 77);
 	struct range lacks;
 	struct view *v;
@@ -476,7 +490,8 @@ static void zeros_and_inline_bytes_come_without_a_fetch(void **state)
 	assert_int_equal(extents_add(&x, &hole), 0);
 	rig_open(&r, *state);
 	assert_int_equal(content_of_extents(r.d, ID, 3, &x, 5 + hole.length, &r.c, NULL), 0);
-	assert_int_equal(content_write(r.c, "z", 1, 10 * MIB, false, NULL), 1); /* a run of zeros can be cut */
+	assert_int_equal(content_write(r.c, "z", 1, 10 * MIB, false, NULL),
+			 1); /* a run of zeros can be cut */
 	assert_int_equal(content_needs(r.c, 0, 8, false, &n), 0);
 	assert_int_equal(n.n, 0);
 	assert_int_equal(content_read(r.c, got, 8, 0), 8);
@@ -581,7 +596,8 @@ static void what_was_told_present_is_and_the_rest_is_fetched(void **state)
 
 	rig_of_chunks(&r, *state, 3, 100);
 	assert_int_equal(content_fill(r.c, data, 100, 100), 0);
-	assert_int_equal(content_write(r.c, data, 100, 400, false, NULL), 100); /* it grows: told before */
+	assert_int_equal(content_write(r.c, data, 100, 400, false, NULL),
+			 100); /* it grows: told before */
 	assert_int_equal(r.last.from, 300);
 	assert_true(r.last.to == UINT64_MAX);
 	assert_int_equal(content_present(r.c, &present), 0);
@@ -592,7 +608,8 @@ static void what_was_told_present_is_and_the_rest_is_fetched(void **state)
 	rig_open(&r, *state);
 	assert_int_equal(content_adopt(r.d, ID, 3, &x, &present, &r.c, NULL), 0);
 	assert_int_equal(content_size(r.c), 500);
-	assert_int_equal(content_mapped(r.c), 100); /* the middle one may be changed, for all that is known */
+	assert_int_equal(content_mapped(r.c),
+			 100); /* the middle one may be changed, for all that is known */
 	assert_int_equal(content_read(r.c, got, 100, 0), -ENODATA);
 	assert_int_equal(content_read(r.c, got, 100, 100), 100);
 	assert_string_equal((char *)got, "here");
@@ -604,7 +621,7 @@ static void what_was_told_present_is_and_the_rest_is_fetched(void **state)
 /* ---- threads ---- */
 
 #define WRITERS 3
-#define WRITES 400
+#define WRITES  400
 
 struct writer {
 	pthread_t thread;
@@ -622,11 +639,14 @@ static void *append(void *arg)
 	for (int i = 0; i < WRITES; i++) {
 		uint64_t at;
 
-		if (content_write(w->c, line, sizeof(line), 0, true, &at) != sizeof(line) || at % sizeof(line))
+		if (content_write(w->c, line, sizeof(line), 0, true, &at) != sizeof(line) ||
+		    at % sizeof(line))
 			return w;
-		if (i % 8 == 0 && content_write(w->c, line, sizeof(line), 0, false, NULL) != sizeof(line))
+		if (i % 8 == 0 &&
+		    content_write(w->c, line, sizeof(line), 0, false, NULL) != sizeof(line))
 			return w;
-		if (content_read(w->c, got, sizeof(got), at) != sizeof(got) || memcmp(got, line, sizeof(got)) != 0)
+		if (content_read(w->c, got, sizeof(got), at) != sizeof(got) ||
+		    memcmp(got, line, sizeof(got)) != 0)
 			return w;
 		if (i % 32 == 0 && (content_hold(w->c) < 0 || content_sync(w->c, true) < 0))
 			return w;
@@ -663,7 +683,8 @@ static void views_taken_between_writes_of_many_threads_hold_whole_writes(void **
 		n = view_read(v, data[0], sizeof(data[0]), 0);
 		assert_int_equal(n, view_size(v));
 		assert_lines_are_whole(data[0], (size_t)n);
-		assert_int_equal(pread(content_hold(r.c), data[1], (size_t)n, 0), n); /* as an uploader reads */
+		assert_int_equal(pread(content_hold(r.c), data[1], (size_t)n, 0),
+				 n); /* as an uploader reads */
 		content_unhold(r.c);
 		assert_int_equal(view_patch(v, data[1], (size_t)n, 0), 0);
 		assert_memory_equal(data[0], data[1], (size_t)n);

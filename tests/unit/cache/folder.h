@@ -17,7 +17,8 @@ struct folder {
 	int fd;
 };
 
-static inline int folder_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static inline int folder_remove_one(const char *path, const struct stat *st, int type,
+				    struct FTW *at)
 {
 	return remove(path);
 }
@@ -46,7 +47,8 @@ static inline int folder_end(void **state)
 }
 
 static unsigned folder_files_n; /* nftw() has no argument to pass on */
-static inline int folder_count_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static inline int folder_count_one(const char *path, const struct stat *st, int type,
+				   struct FTW *at)
 {
 	folder_files_n += type == FTW_F;
 	return 0;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal: what a replay finds after a clean end, a torn one, a wrong byte, a rewrite, a full disk. */
+/*
+ * The journal: what a replay finds after a clean end, a torn one, a wrong byte, a rewrite, a
+ * full disk.
+ */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -74,7 +79,8 @@ static void write_file(struct folder *folder, const uint8_t *data, size_t len)
 static void write_five(struct folder *folder, uint64_t ends[6])
 {
 	scoped(journal_close) struct journal *j = fresh(folder);
-	static const char *const bodies[] = {"first", "", "a longer one, to have some bytes", "x", "last"};
+	static const char *const bodies[] = {"first", "", "a longer one, to have some bytes", "x",
+					     "last"};
 
 	ends[0] = journal_bytes(j);
 	for (unsigned i = 0; i < 5; i++) {
@@ -96,7 +102,8 @@ static void entries_come_back_in_order(void **state)
 	assert_int_equal(open_and_find(folder, &x, &torn, &f), 0);
 	assert_int_equal(x.n, 5);
 	assert_int_equal(torn, 0);
-	assert_memory_equal(x.bytes.data, "\1\5\0\0\0first\2\0\0\0\0\3\40\0\0\0a longer", 10 + 5 + 13);
+	assert_memory_equal(x.bytes.data, "\1\5\0\0\0first\2\0\0\0\0\3\40\0\0\0a longer",
+			    10 + 5 + 13);
 	buf_fini(&x.bytes);
 }
 
@@ -120,7 +127,8 @@ static void several_entries_go_in_with_one_write(void **state)
 	j = fresh(folder);
 	many.failed = true;
 	assert_int_equal(journal_add_many(j, &many), -ENOMEM);
-	assert_int_equal(journal_add(j, JOURNAL_SET, "key", 3), 0); /* nothing was written, so nothing is wrong */
+	assert_int_equal(journal_add(j, JOURNAL_SET, "key", 3),
+			 0); /* nothing was written, so nothing is wrong */
 	journal_close(j);
 }
 
@@ -147,7 +155,8 @@ static void a_cut_at_any_byte_leaves_the_whole_entries_before_it(void **state)
 		buf_fini(&x.bytes);
 		assert_int_equal(x.n, want);
 		assert_int_equal(torn, cut < 4 ? cut : cut - ends[want]);
-		assert_int_equal(read_file(folder, now, sizeof(now)), ends[want]); /* cut back, or the magic made whole */
+		assert_int_equal(read_file(folder, now, sizeof(now)),
+				 ends[want]); /* cut back, or the magic made whole */
 		assert_memory_equal(now, whole, ends[want]);
 	}
 }
@@ -326,7 +335,7 @@ static void a_full_disk_is_remembered_until_a_rewrite_works(void **state)
 /* ---- threads ---- */
 
 #define THREADS 4
-#define EACH 300
+#define EACH    300
 
 struct worker {
 	pthread_t thread;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of ranges against an array with a bool for each byte. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include "fs/cache/range.h"
@@ -21,8 +23,10 @@ static void compare(const struct ranges *r, const bool *model, uint64_t seed)
 	}
 	for (uint64_t at = 0; at < SPACE; at++) {
 		bytes += model[at];
-		if (ranges_has(r, at, at + 1) != model[at] || ranges_meets(r, at, at + 1) != model[at])
-			fail_msg("seed %llu: byte %llu", (unsigned long long)seed, (unsigned long long)at);
+		if (ranges_has(r, at, at + 1) != model[at] ||
+		    ranges_meets(r, at, at + 1) != model[at])
+			fail_msg("seed %llu: byte %llu", (unsigned long long)seed,
+				 (unsigned long long)at);
 	}
 	assert_int_equal(ranges_bytes(r), bytes);
 }
@@ -32,7 +36,8 @@ static void compare_next(const struct ranges *r, const bool *model, uint64_t fro
 	for (int want = 0; want < 2; want++) {
 		uint64_t first = from, end;
 		struct range out = {.from = 999};
-		bool found = want ? ranges_next(r, from, to, &out) : ranges_next_gap(r, from, to, &out);
+		bool found =
+			want ? ranges_next(r, from, to, &out) : ranges_next_gap(r, from, to, &out);
 
 		while (first < to && model[first] != want)
 			first++;
@@ -57,7 +62,9 @@ static void a_set_of_ranges_is_a_set_of_bytes(void **state)
 			uint64_t from = dice(&d, SPACE), to = from + dice(&d, SPACE - from + 1);
 			bool add = dice(&d, 2);
 
-			assert_int_equal(add ? ranges_add(&r, from, to) : ranges_remove(&r, from, to), 0);
+			assert_int_equal(add ? ranges_add(&r, from, to)
+					     : ranges_remove(&r, from, to),
+					 0);
 			for (uint64_t at = from; at < to; at++)
 				model[at] = add;
 			compare(&r, model, seed);
