@@ -69,10 +69,20 @@ def proxy(s3_server):
         yield p
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test shows what its machines have said."""
+    report = yield
+    if report.failed:
+        for m in getattr(item, "machines", []):
+            report.sections.append((f"machine {m.root.name}", m.story()))
+    return report
+
+
 @pytest.fixture
-def machines(program, tmp_path):
+def machines(program, tmp_path, request):
     """machines(store, **options): a machine that is not mounted yet; all end with the test."""
-    made = []
+    made = request.node.machines = []
 
     def machine(store, **options):
         m = Machine(program, store, tmp_path / f"machine{len(made)}", **options)

@@ -57,7 +57,7 @@ class Machine:
             | self.store.env
             | {
                 "HOLDFAST_LOG": "1",
-                "ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:{reports}",
+                "ASAN_OPTIONS": f"handle_abort=1:{os.environ.get('ASAN_OPTIONS', '')}:{reports}",
                 "UBSAN_OPTIONS": f"print_stacktrace=1:{reports}",
                 "TSAN_OPTIONS": reports,
             }
@@ -178,6 +178,12 @@ class Machine:
         with open(self.log, "rb") as log:
             log.seek(start)
             return log.read().decode(errors="replace")
+
+    def story(self):
+        """What a failed test wants to know of this machine."""
+        alive = self.pid and pathlib.Path(f"/proc/{self.pid}").exists()
+        state = "not mounted" if not self.pid else "runs" if alive else "HAS DIED BY ITSELF"
+        return f"{self.root}: daemon {self.pid} {state}\n{self.log_text()[-6000:]}\n{self.complaints()}"
 
     def complaints(self):
         """What the sanitizers said of the daemon and of the commands, if anything."""

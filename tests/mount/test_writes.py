@@ -55,13 +55,17 @@ def test_a_hole_of_100_gib_is_neither_sent_nor_kept(machine):  # B04
         assert os.pread(f.fileno(), 10, 100 * GIB - 3) == b"end"
 
 
-def test_an_empty_file_is_stored(machine):  # B06
+def test_an_empty_file_is_stored_however_it_was_made(machine):  # B06
     m = machine
-    (m.path / "a").touch(mode=0o640)
+    (m.path / "touched").touch(mode=0o640)
+    os.close(os.open(m.path / "to read", os.O_CREAT | os.O_EXCL, 0o640))
+    os.mknod(m.path / "node", 0o640)
 
     m.renew()
-    assert os.stat(m.path / "a").st_size == 0
-    assert os.stat(m.path / "a").st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(m.path)) == ["node", "to read", "touched"]
+    for name in os.listdir(m.path):
+        assert os.stat(m.path / name).st_size == 0
+        assert os.stat(m.path / name).st_mode & 0o777 == 0o640
 
 
 def append_lines(path, writer, lines):
