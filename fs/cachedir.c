@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #define OWNER_NAME "store" /* holds the id of the store it is a cache of */
 
@@ -108,6 +109,41 @@ static int check_owner(struct mount *m, struct fault *f)
 	return 0;
 }
 
+/* realpath() of what may not be there yet: of the part that is, and the rest as given. */
+static int resolve(const char *path, char out[PATH_MAX])
+{
+	scoped(free) char *head = strdup(path);
+	const char *rest = path + strlen(path);
+
+	if (!head)
+		return -ENOMEM;
+	while (!realpath(head, out)) {
+		char *slash = strrchr(head, '/');
+
+		if (errno != ENOENT || !slash)
+			return -errno;
+		rest = path + (slash - head);
+		slash[slash == head] = '\0';
+	}
+	if (strlen(out) + strlen(rest) + 1 > PATH_MAX)
+		return -ENAMETOOLONG;
+	strcat(out, rest + (strcmp(out, "/") == 0 && *rest == '/'));
+	return 0;
+}
+
+/* No size given: half of what the disk could give it. */
+static int default_size(struct mount *m, struct fault *f)
+{
+	struct statvfs st;
+
+	if (m->opts.cache_size)
+		return 0;
+	if (fstatvfs(m->cache_fd, &st) < 0)
+		return fault_errno(f, -errno, "cache %s", m->opts.cache);
+	m->opts.cache_size = (uint64_t)st.f_bavail * st.f_frsize / 2;
+	return 0;
+}
+
 int cachedir_open(struct mount *m, struct fault *f)
 {
 	char real[PATH_MAX];
@@ -115,20 +151,23 @@ int cachedir_open(struct mount *m, struct fault *f)
 
 	if (!m->opts.cache && !(m->opts.cache = default_path(&m->format.id)))
 		return fault_errno(f, -ENOMEM, "cache");
-	rc = make_path(m->opts.cache);
+	rc = resolve(m->opts.cache, real);
 	if (rc < 0)
 		return fault_errno(f, rc, "cache %s", m->opts.cache);
-	if (!realpath(m->opts.cache, real))
-		return fault_errno(f, -errno, "cache %s", m->opts.cache);
-	free(m->opts.cache);
-	if (!(m->opts.cache = strdup(real)))
-		return fault_errno(f, -ENOMEM, "cache");
 	rc = check_places(m, real, f);
 	if (rc < 0)
 		return rc;
+	rc = make_path(real);
+	if (rc < 0)
+		return fault_errno(f, rc, "cache %s", m->opts.cache);
+	free(m->opts.cache);
+	if (!(m->opts.cache = strdup(real)))
+		return fault_errno(f, -ENOMEM, "cache");
 	m->cache_fd = open(real, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
 	if (m->cache_fd < 0)
 		return fault_errno(f, -errno, "cache %s", real);
 	rc = take_lock(m, f);
-	return rc < 0 ? rc : check_owner(m, f);
+	if (rc == 0)
+		rc = check_owner(m, f);
+	return rc < 0 ? rc : default_size(m, f);
 }

@@ -21,6 +21,7 @@
 #define AGAIN_NS (5 * NS_PER_S)       /* after a fault that will not go away by itself */
 #define RUN_IN_RECORD_MOST (1u << 20) /* a larger run lies in packs: a 412 never sends much again */
 #define CUMULATIVE_EVERY 64
+#define LOOK_NS (15 * NS_PER_S)
 #define BASE_LEAST (UINT64_C(1) << 20)
 #define BASE_READ_MS (60 * 1000)
 
@@ -47,6 +48,7 @@ struct committer {
 	struct record record;
 	uint64_t gap_from_ns;   /* when the last commit was frozen */
 	uint64_t retry_ns;      /* not before */
+	uint64_t looked_ns;     /* at the log, or put something on it */
 	bool newest_quiet;      /* facts of the newest commit, for vouch() */
 	char newest_holder[NAME_MAX_BYTES + 1];
 	uint64_t newest_seq, newest_frozen_ns, changed_ns;
@@ -306,6 +308,9 @@ static bool newest_is_good(struct committer *c)
 
 	mount_lock(c->m);
 	look_for_changes(c, now, &growing);
+	/* It was not quiet when it was frozen; nothing came since, and now it is. */
+	if (c->newest_seq == c->m->nodes.seq && moment_quiet(c->m, now, NULL))
+		c->newest_quiet = true;
 	in.ack_ns = c->ack_ns;
 	mount_unlock(c->m);
 	in.quiet = c->newest_quiet;
@@ -488,6 +493,7 @@ static int put_record(struct committer *c, int (*make)(struct committer *c, stru
 	}
 	if (rc == 0) {
 		healed(c);
+		c->looked_ns = mount_now(c->m);
 		return 0;
 	}
 	if (rc != -ECANCELED && !c->fenced)
@@ -527,7 +533,7 @@ static void step_good(struct committer *c)
 		if ((!c->vouch_ns || now < c->vouch_ns) && c->vouched_ack_ns == c->ack_ns)
 			return;
 		if (!newest_is_good(c)) {
-			if (!c->vouch_ns && c->ack_ns)
+			if (!c->vouch_ns && (c->ack_ns || !c->newest_quiet))
 				c->vouch_ns = now + NS_PER_S;
 			return;
 		}
@@ -541,17 +547,46 @@ static void step_good(struct committer *c)
 	record_drop(&c->record);
 }
 
+/*
+ * A writer that is never quiet commits seldom; that it was replaced it has to learn all the same.  One LIST, only
+ * while there is something that it hopes to commit.
+ */
+static void look_at_log(struct committer *c)
+{
+	struct mount *m = c->m;
+	scoped(buf_fini) struct buf theirs = BUF_EMPTY;
+	struct fault f = FAULT_NONE;
+	uint64_t now = mount_now(m), newest = 0;
+	bool dirty;
+
+	mount_lock(m);
+	dirty = list_on(&m->nodes.dirty_names) || list_on(&m->nodes.dirty_nodes);
+	mount_unlock(m);
+	if (!dirty || c->flying || c->record.raw.len || now - c->looked_ns < LOOK_NS)
+		return;
+	c->looked_ns = now;
+	if (log_newest(c->objects, "log", now + APPEND_TRY_NS, &newest, &f) < 0 || newest <= c->number)
+		return; /* whether the store answers is the lanes' matter to say */
+	if (log_read(c->objects, "log", c->number + 1, mount_now(m) + APPEND_TRY_NS, &theirs, &f) == 0)
+		(void)read_on(c, &theirs, &f);
+}
+
 static void step(struct committer *c)
 {
 	if (c->fenced || mount_now(c->m) < c->retry_ns)
 		return;
+	look_at_log(c);
+	if (c->fenced)
+		return;
 	freeze(c, &c->pending);
 	if (!c->flying && !c->record.raw.len && c->pending)
 		take_off(c);
-	if (c->flying)
+	if (c->flying) {
 		step_flying(c);
-	else
-		step_good(c);
+		return;
+	}
+	step_good(c);
+	replay_compact(c->m);
 }
 
 /* ---- the thread ---- */
@@ -781,9 +816,11 @@ void committer_status(struct mount *m, struct commit_status *out)
 	const char *holder = "";
 	uint64_t now = mount_now(m);
 
-	*out = (struct commit_status){.commit = 0};
-	if (!c)
+	*out = (struct commit_status){.commit = state_head(m->state)->number};
+	if (!c) { /* read-only: what it shows */
+		out->good = out->commit;
 		return;
+	}
 	mount_lock(m);
 	out->commit = c->newest;
 	out->good = c->good;

@@ -147,6 +147,7 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 	f->live = fresh;
 	file_hold(n, n->opens);
 	f->ahead = 0;
+	f->damaged = false;
 	f->only_grown = false;
 	note_content(w, n, false);
 	f->facts.last_write_ns = now;
@@ -303,6 +304,8 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 	scoped(content_unref) struct content *c = live_ref(m, h->node);
 	ssize_t got;
 
+	if (h->node->file->damaged)
+		return -EIO;
 	for (;;) {
 		int rc;
 

@@ -57,6 +57,7 @@ struct file {
 	int64_t stored_mtime_ns;
 	struct view *sealed; /* last sealed version, where it is not the base's; NULL else */
 	struct inode_attr sealed_attr;
+	bool damaged;         /* the cache lost bytes that only it had: EIO until it is rewritten */
 	bool held;            /* live's file is kept open, since a handle is */
 	bool live_is_sealed;  /* `sealed` is what live still holds */
 	bool changed;         /* live differs from the base's content */
@@ -71,7 +72,10 @@ struct file {
 	pid_t writer_tid, writer_tgid; /* who wrote last */
 	uint64_t first_seal_ns; /* when a version of it was first sealed here */
 	/* streaming */
-	bool streaming;       /* an upload of the live content is under way */
+	unsigned streaming;   /* uploads of a content under way, while it is written */
+	const struct content *stream_of; /* ... and whose they are */
+	uint64_t stream_at;   /* where the next one begins */
+	bool stream_cutting;  /* the newest of them is not all cut yet: stream_at is not known */
 	/* eviction */
 	uint64_t used_ns;     /* when it was last closed */
 	/* hydration */

@@ -224,5 +224,7 @@ int note_done(struct mount *m, struct note *w)
 	int rc = !buf_ok(&w->entries) ? -ENOMEM : w->entries.len ? journal_add_many(m->journal, &w->entries) : 0;
 
 	buf_fini(&w->entries);
+	if (rc < 0)
+		m->journal_failed = true;
 	return rc;
 }

@@ -202,7 +202,7 @@ static const struct opt {
 	const char *help;
 } opts[] = {
 	{"cache", "DIR", opt_cache, "where contents lie until they are sent, and after"},
-	{"cache_size", "SIZE", opt_cache_size, "contents that the store has are dropped beyond it (10G)"},
+	{"cache_size", "SIZE", opt_cache_size, "contents that the store has are dropped beyond it (half the free disk)"},
 	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
 	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
 	{"ro", NULL, opt_ro, "look, change nothing"},

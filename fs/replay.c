@@ -36,7 +36,8 @@ struct old_file {
 	uint64_t id, home;
 	uint32_t version;     /* newest content */
 	bool of_store;        /* made of what the store has */
-	bool dirty, sealed;   /* changed since it was made; and sealed since */
+	bool dirty, sealed;   /* changed since it was made; and sealed since, */
+	uint64_t sealed_size; /* with so many bytes */
 	struct ranges present;
 	struct old_view view; /* newest named one; number 0: none */
 };
@@ -193,6 +194,7 @@ static int read_sealed(struct replay *r, struct reader *in)
 		return -ENOMEM;
 	if (number == 0) {
 		x->sealed = version == x->version;
+		x->sealed_size = read_u64(in);
 		return 0;
 	}
 	v = old_view(x, version, number);
@@ -440,6 +442,18 @@ static void adopt_times(struct node *n)
 	n->attr.mtime_ns = n->attr.ctime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec;
 }
 
+/* What the store has as well is believed only if it looks right, and fetched again if not. */
+static int adopt_clean(struct node *n)
+{
+	struct file *f = n->file;
+
+	if (content_size(f->live) == f->stored_size)
+		return content_map(f->live, content_stamp(f->live), 0, &f->stored);
+	log_warn("cache: content of %s is not as long as it should be; the store has it", node_name(n));
+	content_unref(take(&f->live));
+	return 0;
+}
+
 static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 {
 	struct node *n;
@@ -467,7 +481,13 @@ static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 	if (rc < 0)
 		return rc;
 	if (!x->dirty)
-		return content_map(file->live, content_stamp(file->live), 0, &file->stored);
+		return adopt_clean(n);
+	if (x->sealed && content_size(file->live) != x->sealed_size) {
+		log_error("cache: unsent content of %s is damaged (%llu bytes of %llu): reads give EIO, its last commit stays",
+			  node_name(n), (unsigned long long)content_size(file->live), (unsigned long long)x->sealed_size);
+		file->damaged = true;
+		x->sealed = false;
+	}
 	file->changed = true;
 	adopt_times(n);
 	if (x->view.number)
@@ -591,14 +611,19 @@ void replay_compact(struct mount *m)
 	uint64_t mark;
 	int rc;
 
-	if (journal_bytes(m->journal) < COMPACT_BYTES)
-		return;
 	mount_lock(m);
+	if (!m->journal_failed && journal_bytes(m->journal) < COMPACT_BYTES) {
+		mount_unlock(m);
+		return;
+	}
 	mark = journal_mark(m->journal);
 	compact_notes(&w, m);
 	mount_unlock(m);
 	rc = buf_ok(&w.entries) ? journal_rewrite(m->journal, mark, &w.entries, &f) : -ENOMEM;
 	if (rc < 0)
 		log_warn("cache: the journal was not shortened: %s", f.code ? f.text : "no memory");
+	mount_lock(m);
+	m->journal_failed = rc < 0;
+	mount_unlock(m);
 	buf_fini(&w.entries);
 }

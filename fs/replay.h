@@ -36,7 +36,7 @@ int replay_apply(struct replay *r, struct mount *m, struct fault *f);
  */
 int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fault *f);
 
-/* Shorten the journal if it has grown; after a commit, with none in flight.  Takes the lock. */
+/* Write the journal anew if it has grown or failed; with no commit in flight.  Takes the lock. */
 void replay_compact(struct mount *m);
 
 #endif
