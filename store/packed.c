@@ -214,12 +214,40 @@ int packed_find(struct packed *p, struct block_source *src, const uint8_t *key, 
 
 /* ---- a walk ---- */
 
+/* Behind the last block that one range from w->next on brings. */
+static size_t range_end(const struct packed_walk *w)
+{
+	const struct block_index *ix = &w->p->index;
+	size_t end = block_stretch(ix, w->next, w->end, PACKED_READ_MAX), along;
+
+	if (end < w->end)
+		return end;
+	along = block_stretch(ix, w->next, w->along, PACKED_ALONG_MAX);
+	return along > end ? along : end;
+}
+
+/* What came along is looked at by nobody now: if it is bad, who asks for it will hear so. */
+static void keep_along(struct packed_walk *w)
+{
+	const struct block_index *ix = &w->p->index;
+
+	for (size_t i = w->end; i < w->ahead_end; i++) {
+		scoped(run_unref) struct run *r = cache_get(w->p, i);
+
+		if (!r)
+			(void)decode(w->p, i,
+				     w->ahead + (ix->v[i].place.offset -
+						 ix->v[w->ahead_first].place.offset),
+				     &r, NULL);
+	}
+}
+
 /* Read block w->next and the neighbours behind it that the walk will come to. */
 static int read_ahead(struct packed_walk *w, struct fault *f)
 {
 	const struct block_index *ix = &w->p->index;
 	const struct place *at = &ix->v[w->next].place;
-	size_t end = block_stretch(ix, w->next, w->end, PACKED_READ_MAX);
+	size_t end = range_end(w);
 	size_t len = block_span(ix, w->next, end);
 	int rc;
 
@@ -234,6 +262,7 @@ static int read_ahead(struct packed_walk *w, struct fault *f)
 		return rc;
 	w->ahead_first = w->next;
 	w->ahead_end = end;
+	keep_along(w);
 	return 0;
 }
 
@@ -277,7 +306,7 @@ static int more(struct cursor *c, struct fault *f)
 }
 
 int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_source *src,
-		     const uint8_t *prefix, size_t prefix_len, struct fault *f)
+		     const uint8_t *prefix, size_t prefix_len, size_t near_len, struct fault *f)
 {
 	int rc = need_index(p, src, f);
 
@@ -289,6 +318,7 @@ int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_sourc
 		.src = src,
 		.prefix_len = prefix_len,
 		.end = block_index_seek_past(&p->index, prefix, prefix_len),
+		.along = block_index_seek_past(&p->index, prefix, near_len),
 	};
 	memcpy(w->prefix, prefix, prefix_len);
 	if (w->end > 0)

@@ -12,6 +12,7 @@
 
 #define PACKED_CACHE_MAX (16u << 20) /* decoded bytes kept */
 #define PACKED_READ_MAX  (8u << 20)  /* one range of neighbour blocks */
+#define PACKED_ALONG_MAX (1u << 20)  /* one that is longer than the walk needs */
 
 struct packed;
 /* The index is read at first use, or given by packed_set_index(). */
@@ -29,7 +30,8 @@ int packed_find(struct packed *p, struct block_source *src, const uint8_t *key, 
 
 /*
  * The items that start with prefix, as a source for a merge: w->cursor.  Neighbour blocks come in
- * one range.  The struct stays where it is until packed_walk_fini().
+ * one range; where blocks are read at all, those of the prefix's first near_len bytes come along and
+ * stay in the cache.  The struct stays where it is until packed_walk_fini().
  */
 struct packed_walk {
 	struct cursor cursor;
@@ -40,13 +42,14 @@ struct packed_walk {
 	size_t prefix_len;
 	/* the walk's */
 	size_t next, end; /* blocks still to come */
+	size_t along;     /* blocks [end, along) will be asked for soon */
 	struct run *held; /* the block that the cursor is in */
 	uint8_t *ahead;   /* stored bytes of blocks [ahead_first, ahead_end) */
 	size_t ahead_first, ahead_end;
 };
 #define PACKED_WALK_EMPTY ((struct packed_walk){.p = NULL})
 int packed_walk_init(struct packed_walk *w, struct packed *p, struct block_source *src,
-		     const uint8_t *prefix, size_t prefix_len, struct fault *f);
+		     const uint8_t *prefix, size_t prefix_len, size_t near_len, struct fault *f);
 void packed_walk_fini(struct packed_walk *w);
 SCOPE_VAL(struct packed_walk, packed_walk_fini)
 

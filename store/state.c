@@ -156,8 +156,10 @@ static int walk_merged(struct merge *m, int (*each)(void *arg, const struct run_
 	return rc;
 }
 
-int state_walk(struct state *s, struct block_source *src, const void *prefix, size_t prefix_len,
-	       int (*each)(void *arg, const struct run_item *item), void *arg, struct fault *f)
+/* near_len: see packed_walk_init(). */
+static int walk(struct state *s, struct block_source *src, const void *prefix, size_t prefix_len,
+		size_t near_len, int (*each)(void *arg, const struct run_item *item), void *arg,
+		struct fault *f)
 {
 	scoped(packed_walk_fini) struct packed_walk base = PACKED_WALK_EMPTY;
 	scoped(free) struct cursor *v = NULL;
@@ -173,12 +175,18 @@ int state_walk(struct state *s, struct block_source *src, const void *prefix, si
 	for (size_t i = 0; i < n; i++)
 		v[i] = cursor_of(s->layers[i].run, prefix, prefix_len);
 	if (s->base) {
-		rc = packed_walk_init(&base, s->base, src, prefix, prefix_len, f);
+		rc = packed_walk_init(&base, s->base, src, prefix, prefix_len, near_len, f);
 		v[n++] = base.cursor;
 	}
 	if (rc == 0)
 		rc = merge_init(&m, v, n, f);
 	return rc < 0 ? rc : walk_merged(&m, each, arg, f);
+}
+
+int state_walk(struct state *s, struct block_source *src, const void *prefix, size_t prefix_len,
+	       int (*each)(void *arg, const struct run_item *item), void *arg, struct fault *f)
+{
+	return walk(s, src, prefix, prefix_len, prefix_len, each, arg, f);
 }
 
 /* 1: *out is the newest word on key, a removal perhaps.  0: nobody says anything. */
@@ -241,8 +249,10 @@ int state_names(struct state *s, struct block_source *src, uint64_t dir,
 	struct names_walk w = {.each = each, .arg = arg, .f = f};
 	uint8_t key[RUN_KEY_MAX];
 
-	(void)key_of_name(dir, "x", 1, key); /* the 9 bytes before the name are what is walked */
-	return state_walk(s, src, key, 9, each_name, &w, f);
+	/* The 9 bytes before the name are what is walked.  Who asks for names asks for inodes next:
+	 * those of this directory share the first 8, and save a round trip. */
+	(void)key_of_name(dir, "x", 1, key);
+	return walk(s, src, key, 9, 8, each_name, &w, f);
 }
 
 struct inode_walk {

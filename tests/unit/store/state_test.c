@@ -413,6 +413,28 @@ static void one_inode_takes_one_read_and_its_neighbours_none(void **state)
 	bucket_close(&b);
 }
 
+static void a_directory_brings_its_inodes_along(void **state)
+{
+	scoped(state_unref) struct state *s = NULL;
+	struct fault f = FAULT_NONE;
+	struct bucket b;
+	size_t names = 0, bytes;
+
+	bucket_open(&b);
+	make_big_base(&b, &s);
+	assert_int_equal(state_names(s, &b.source, 3, count_name, &names, &f), 0);
+	assert_int_equal(names, FILES);
+	bytes = b.bytes;
+	for (unsigned i = 1; i <= FILES; i += FILES / 10) {
+		scoped(inode_rec_fini) struct inode_rec rec = {.id = 0};
+
+		assert_int_equal(state_inode(s, &b.source, 3, 3 << 20 | i, &rec, &f), 0);
+	}
+	assert_int_equal(b.reads, 1);
+	assert_in_range(bytes, 1, 1 << 20);
+	bucket_close(&b);
+}
+
 static void what_is_nowhere_is_told_so(void **state)
 {
 	scoped(state_unref) struct state *s = NULL, *empty = NULL;
@@ -872,6 +894,7 @@ int main(void)
 		cmocka_unit_test(every_record_of_random_histories_loads_as_a_naive_map),
 		cmocka_unit_test(a_directory_of_many_blocks_takes_one_read),
 		cmocka_unit_test(one_inode_takes_one_read_and_its_neighbours_none),
+		cmocka_unit_test(a_directory_brings_its_inodes_along),
 		cmocka_unit_test(what_is_nowhere_is_told_so),
 		cmocka_unit_test(a_whole_walk_reads_ranges_not_blocks),
 		cmocka_unit_test(what_was_read_is_kept_but_not_for_ever),
