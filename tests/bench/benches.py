@@ -216,7 +216,7 @@ def visit(machine, proxy, delay_s, turn):
     steps = {
         "readdir": lambda: len(os.listdir(machine.mount().path)),
         "small": lambda: first_byte(machine.path / f"d{turn:03}" / "f0500"),
-        "chunk": lambda: first_byte(machine.path / f"d{turn + 50:03}" / "chunk"),
+        "chunk": lambda: first_byte(machine.path / f"d{DIRECTORIES // 2 + turn:03}" / "chunk"),
     }
     seen = {}
     for name, step in steps.items():
