@@ -2,6 +2,7 @@
 /* The dedupe index: a table of small sets, and the few packs that are under way. */
 #include "fs/lane/known.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -269,7 +270,8 @@ int known_outcome(struct known *k, uint64_t pack, unsigned times, struct fault *
 	int rc;
 
 	pthread_mutex_lock(&k->lock);
-	p = under_way(k, pack); /* it is there: we are counted */
+	p = under_way(k, pack);
+	assert(p); /* the caller is counted */
 	rc = p->ended ? p->why.code : 1;
 	if (rc < 0)
 		*why = p->why;
@@ -281,7 +283,11 @@ int known_outcome(struct known *k, uint64_t pack, unsigned times, struct fault *
 
 void known_leave(struct known *k, uint64_t pack, unsigned times)
 {
+	struct under_way *p;
+
 	pthread_mutex_lock(&k->lock);
-	count_off(k, under_way(k, pack), times);
+	p = under_way(k, pack);
+	assert(p); /* the caller is counted */
+	count_off(k, p, times);
 	pthread_mutex_unlock(&k->lock);
 }
