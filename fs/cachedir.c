@@ -99,8 +99,8 @@ static int check_owner(struct mount *m, struct fault *f)
 	n = read(fd, has, sizeof(has) - 1);
 	if (n < 0)
 		return fault_errno(f, -errno, "cache %s: %s", m->opts.cache, OWNER_NAME);
-	if (n == 0)
-		return write(fd, mine, sizeof(mine) - 1) == (ssize_t)sizeof(mine) - 1
+	if ((size_t)n < sizeof(mine) - 1 && memcmp(has, mine, (size_t)n) == 0) /* new, or torn by a crash */
+		return pwrite(fd, mine, sizeof(mine) - 1, 0) == (ssize_t)sizeof(mine) - 1
 			       ? 0
 			       : fault_errno(f, -EIO, "cache %s: %s", m->opts.cache, OWNER_NAME);
 	if (strcmp(has, mine) != 0)

@@ -22,6 +22,7 @@
 #define RUN_IN_RECORD_MOST (1u << 20) /* a larger run lies in packs: a 412 never sends much again */
 #define CUMULATIVE_EVERY 64
 #define LOOK_NS (15 * NS_PER_S)
+#define ROOM_GAP_NS (500 * NS_PER_MS)
 #define BASE_LEAST (UINT64_C(1) << 20)
 #define BASE_READ_MS (60 * 1000)
 
@@ -375,8 +376,12 @@ static bool freeze_due(struct committer *c, uint64_t now)
 
 	if (!list_on(&c->m->nodes.dirty_names) && !list_on(&c->m->nodes.dirty_nodes))
 		return false;
+	if (c->ack_ns && (quiet || now - c->ack_ns >= p->ack_wait_ns))
+		return true;
+	if (c->m->room_wanted) /* who waits is what keeps it from being quiet */
+		return now - c->gap_from_ns >= ROOM_GAP_NS;
 	if (c->ack_ns)
-		return quiet || now - c->ack_ns >= p->ack_wait_ns;
+		return false;
 	if (now - c->gap_from_ns < p->commit_gap_ns)
 		return false;
 	return quiet || now - c->gap_from_ns >= p->patience_ns;

@@ -47,11 +47,14 @@ void evict_to_size(struct mount *m)
 	}
 }
 
-/* Is there a closed file whose commit will make it droppable?  Under lock. */
+/* Is there a closed and finished file whose commit will make it droppable?  Under lock. */
 static bool more_will_go(const struct mount *m)
 {
+	uint64_t now = mount_now(m);
+
 	for (const struct node *n = m->nodes.by_id; n; n = n->hh.next)
-		if (n->file && n->file->live && n->file->changed && !n->opens && content_size(n->file->live))
+		if (n->file && n->file->live && n->file->changed && !n->opens && n->names &&
+		    content_size(n->file->live) && file_is_sealed(m, n, now))
 			return true;
 	return false;
 }
@@ -72,7 +75,9 @@ void evict_wait_room(struct mount *m)
 				at.tv_sec++;
 				at.tv_nsec -= 1000000000;
 			}
+			m->room_wanted++; /* the committer then takes a moment that is not quiet */
 			(void)pthread_cond_timedwait(&m->arrived, &m->lock, &at);
+			m->room_wanted--;
 		}
 		mount_unlock(m);
 		if (!wait)

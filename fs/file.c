@@ -60,7 +60,8 @@ void file_born(struct mount *m, struct node *n)
 {
 	n->file->changed = true;
 	n->file->only_grown = true;
-	n->file->facts.last_write_ns = mount_now(m);
+	n->file->fresh = true;
+	n->file->facts.last_write_ns = n->file->facts.clean_close_ns = mount_now(m);
 }
 
 int file_content(struct mount *m, struct node *n, struct note *w)
@@ -156,6 +157,15 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 	return 0;
 }
 
+/* A file that was made is written now: it is not finished until its writer says so. */
+static void file_begins(struct node *n, uint64_t now, struct note *w)
+{
+	n->file->fresh = false;
+	n->file->facts.last_write_ns = now;
+	n->file->facts.clean_close_ns = 0;
+	note_dirty(w, n);
+}
+
 /* ---- handles ---- */
 
 static void writer_comes(struct file *f, bool appends, uint64_t now)
@@ -200,6 +210,8 @@ int file_open(struct mount *m, uint64_t id, int flags, struct handle **out)
 		rc = file_content(m, n, &w);
 	if (rc == 0 && (flags & O_TRUNC) && (file_size(n) || !n->file->changed || n->file->live_is_sealed))
 		rc = file_restart(m, n, now, &w);
+	if (rc == 0 && writes && n->file->fresh)
+		file_begins(n, now, &w);
 	if (rc == 0)
 		rc = note_done(m, &w);
 	if (rc < 0) {

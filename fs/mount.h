@@ -70,6 +70,7 @@ struct mount {
 	uint64_t inode_reserved, pack_reserved; /* the journal says that these may have been used */
 	int read_only;       /* 0, or the errno that changes get */
 	char why_read_only[256];
+	unsigned room_wanted; /* writers that wait for a commit to make contents droppable */
 	bool journal_failed; /* an entry could not be written: nothing changes until the journal is written anew */
 	uint64_t last_change_ns; /* of anything but a log */
 	uint64_t last_seal_ns;   /* of any file */

@@ -57,6 +57,7 @@ struct file {
 	int64_t stored_mtime_ns;
 	struct view *sealed; /* last sealed version, where it is not the base's; NULL else */
 	struct inode_attr sealed_attr;
+	bool fresh;           /* made, and not opened for writing yet: whole as it is, empty */
 	bool damaged;         /* the cache lost bytes that only it had: EIO until it is rewritten */
 	bool held;            /* live's file is kept open, since a handle is */
 	bool live_is_sealed;  /* `sealed` is what live still holds */

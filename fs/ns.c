@@ -240,6 +240,8 @@ int ns_make(struct mount *m, uint64_t dir_id, const char *text, mode_t mode, dev
 	note_node(&w, n);
 	note_node(&w, dir);
 	rc = n->file ? file_content(m, n, &w) : 0;
+	if (rc == 0 && n->file)
+		note_sealed(&w, n, 0, 0, &n->attr); /* whole as it is, until somebody opens it for writing */
 	if (rc == 0)
 		rc = note_done(m, &w);
 	answer_entry(n, out);

@@ -305,6 +305,13 @@ int replay_open(struct mount *m, struct replay **out, struct fault *f)
 	if (!r || !(r->items = run_builder_new()))
 		return fault_errno(f, -ENOMEM, "journal");
 	rc = journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, &torn, f);
+	if (rc == -EBADMSG) {
+		log_error("cache: %s; it is put aside as %s.damaged, and the store is asked instead", f->text, JOURNAL_NAME);
+		if (renameat(m->cache_fd, JOURNAL_NAME, m->cache_fd, JOURNAL_NAME ".damaged") < 0)
+			return fault_errno(f, -errno, "cache: %s", JOURNAL_NAME);
+		*f = FAULT_NONE;
+		return replay_open(m, out, f);
+	}
 	if (rc < 0)
 		return rc;
 	if (torn)
