@@ -9,6 +9,7 @@
 #include <sys/param.h>
 #include <sys/stat.h>
 
+#include "base/aside.h"
 #include "fs/cache/content_priv.h"
 
 /* ---- whole transfers ---- */
@@ -669,22 +670,43 @@ off_t content_seek(struct content *c, off_t off, int whence)
 
 /* ---- sync ---- */
 
+static int sync_name(void *content)
+{
+	return content_dir_sync_name(content);
+}
+
+static int sync_bytes(struct content *c)
+{
+	uint64_t writes = atomic_load(&c->writes);
+
+	if (writes == c->synced)
+		return 0;
+	if (fdatasync(c->fd) < 0)
+		return -errno;
+	c->synced = writes;
+	return 0;
+}
+
+/* Under sync_lock.  Together: one after the other they are two commits of the disk's own journal. */
+static int sync_new(struct content *c)
+{
+	struct aside name;
+	int rc, name_rc;
+
+	aside_start(&name, sync_name, c);
+	rc = sync_bytes(c);
+	name_rc = aside_end(&name);
+	c->name_synced = name_rc == 0;
+	return rc < 0 ? rc : name_rc;
+}
+
 /* Its times are the journal's matter, so fdatasync will do in either case. */
 int content_sync(struct content *c, bool data_only)
 {
-	uint64_t writes;
-	int rc = 0;
+	int rc;
 
 	pthread_mutex_lock(&c->sync_lock);
-	writes = atomic_load(&c->writes);
-	if (writes != c->synced && fdatasync(c->fd) < 0)
-		rc = -errno;
-	if (rc == 0)
-		c->synced = writes;
-	if (rc == 0 && !c->name_synced) {
-		rc = content_dir_sync_name(c);
-		c->name_synced = rc == 0;
-	}
+	rc = c->name_synced ? sync_bytes(c) : sync_new(c);
 	pthread_mutex_unlock(&c->sync_lock);
 	return rc;
 }
