@@ -105,7 +105,23 @@ class Style:
         self.n = self.ledger.next_number(self.name)
         self.ledger.plan(self.n, self.plan(), of=self.name)
         self.save()
-        self.ledger.add(self.n, tree_of(self.dir), of=self.name)
+        self.ledger.add(self.n, self.whole_tree(), of=self.name)
+
+    def whole_tree(self):
+        """What is there, but for what a killed predecessor left half-written: no restore shows that."""
+        tree = tree_of(self.dir)
+        torn = self.torn(tree)
+        return {path: value for path, value in tree.items() if path not in torn}
+
+    def torn(self, tree):
+        """Paths in the tree whose content no save has planned."""
+        known = {d for plan in self.ledger.plans(self.name) for d in plan["tree"].values()}
+        return [
+            path
+            for path, value in tree.items()
+            if not (value == "/" or value.startswith("-> ") or value in known)
+            and not self.torn_allowed(self.dir / path)
+        ]
 
 
 class Directory(Style):
@@ -449,25 +465,21 @@ class Logs(Style):
     files = ()
     held = None
 
-    def line(self):
-        return json.dumps({"n": self.n, "loss": "x" * 80}).encode() + b"\n"
+    @staticmethod
+    def line(n):
+        return json.dumps({"n": n, "loss": "x" * 80}).encode() + b"\n"
 
     def save(self):
-        self.write(self.dir / "metrics.jsonl", self.line(), os.O_CREAT | os.O_APPEND)
+        self.write(self.dir / "metrics.jsonl", self.line(self.n), os.O_CREAT | os.O_APPEND)
         if self.held is None:
             self.held = open(self.dir / "events.out.tfevents.1", "ab", buffering=0)
-        self.held.write(self.line())
+        self.held.write(self.line(self.n))
 
     def torn_allowed(self, path):
         """Whole lines in their order; some may be missing where a machine was lost."""
         lines = path.read_bytes().splitlines(keepends=True)
-        numbers = []
-        for line in lines:
-            self.n = json.loads(line)["n"]
-            numbers.append(self.n)
-            if line != self.line():
-                return False
-        return numbers == sorted(set(numbers))
+        numbers = [json.loads(line)["n"] for line in lines]
+        return lines == [self.line(n) for n in numbers] and numbers == sorted(set(numbers))
 
 
 STYLES = [
@@ -519,13 +531,9 @@ class Judge:
 
     def atomic(self, style):
         self.order(style)
-        known = {d for plan in self.ledger.plans(style.name) for d in plan["tree"].values()}
-        for key, value in tree_of(style.dir).items():
-            if value == "/" or value.startswith("-> ") or value in known:
-                continue
-            if not style.torn_allowed(style.dir / key):
-                size = os.stat(style.dir / key).st_size
-                self.faults.append(f"{style.name}: {key} ({size} bytes) is no version that was ever whole")
+        for path in style.torn(tree_of(style.dir)):
+            size = os.stat(style.dir / path).st_size
+            self.faults.append(f"{style.name}: {path} ({size} bytes) is no version that was ever whole")
         newest = style.newest_set()
         if newest:
             self.set_is_whole(style, newest, "the newest set,")
