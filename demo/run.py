@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -74,9 +75,10 @@ class Mount:
     def lose(self):
         """kill -9 of the daemon, and its disk is gone."""
         pid = self.status()["pid"]
+        daemon = os.pidfd_open(pid)  # says when it has ended, also where nobody reaps it
         os.kill(pid, signal.SIGKILL)
-        while pathlib.Path(f"/proc/{pid}").exists():
-            time.sleep(0.01)
+        select.select([daemon], [], [])
+        os.close(daemon)
         self.detach()
         shutil.rmtree(self.cache)
 
