@@ -56,9 +56,6 @@ static void fetch_done(struct fetch *x)
 	bool waited;
 
 	mount_lock(m);
-	for (size_t i = 0; i < h->need.n; i++) /* those that never came, too */
-		(void)ranges_remove(&h->node->file->fetching, h->need.offs[i],
-				    h->need.offs[i] + h->need.extents.v[i].length);
 	node_release(&m->nodes, h->node);
 	waited = h->waited;
 	h->done = true;
@@ -68,7 +65,10 @@ static void fetch_done(struct fetch *x)
 		hydration_free(h);
 }
 
-/* Leave out what is on its way already; note the rest as being on its way.  Under lock. */
+/*
+ * Leave out what is on its way, or has come since it was asked what is needed; note the rest as being
+ * on its way.  Under lock: bytes are there before they cease to be on their way.
+ */
 static size_t claim(struct node *n, struct hydration *h)
 {
 	size_t kept = 0;
@@ -76,7 +76,7 @@ static size_t claim(struct node *n, struct hydration *h)
 	for (size_t i = 0; i < h->need.n; i++) {
 		uint64_t off = h->need.offs[i], end = off + h->need.extents.v[i].length;
 
-		if (ranges_meets(&n->file->fetching, off, end))
+		if (ranges_meets(&n->file->fetching, off, end) || content_has(h->content, off, end))
 			continue;
 		if (ranges_add(&n->file->fetching, off, end) < 0)
 			break;

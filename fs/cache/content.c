@@ -306,6 +306,16 @@ bool content_is_whole(struct content *c)
 	return atomic_load_explicit(&c->whole, memory_order_acquire);
 }
 
+bool content_has(struct content *c, uint64_t from, uint64_t to)
+{
+	bool has;
+
+	pthread_mutex_lock(&c->lock);
+	has = !ranges_meets(&c->absent, from, to);
+	pthread_mutex_unlock(&c->lock);
+	return has;
+}
+
 bool content_in_sequence(struct content *c)
 {
 	return atomic_load_explicit(&c->in_sequence, memory_order_acquire);

@@ -144,6 +144,7 @@ SCOPE_VAL(struct need, need_fini)
  */
 int content_fill(struct content *c, const void *data, size_t len, uint64_t off);
 bool content_is_whole(struct content *c); /* every byte present */
+bool content_has(struct content *c, uint64_t from, uint64_t to); /* every byte of [from, to) present */
 
 /* ---- streaming: what an uploader may take while the file is written ---- */
 /*
