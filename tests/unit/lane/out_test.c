@@ -24,6 +24,12 @@ static int one_lane(void **state)
 	return 0;
 }
 
+static int three_lanes(void **state)
+{
+	*state = rig_new("s3://fake", 3, false);
+	return 0;
+}
+
 static int compressing(void **state)
 {
 	*state = rig_new("s3://fake", 1, true);
@@ -878,6 +884,61 @@ static void a_taken_name_is_a_fault_even_after_a_lost_try(void **state)
 	assert_non_null(strstr(u.fault.text, "taken"));
 }
 
+/* ---- all of it at once ---- */
+
+enum { MANY = 60 };
+
+/* One upload in three is cancelled at some time, one PUT in four fails, half of them for good. */
+static void disturb(struct rig *g, struct upload *u, size_t handed, uint64_t *seed)
+{
+	uint64_t x = rig_random(seed);
+
+	if (x % 3 == 0)
+		lanes_cancel(g->lanes, &u[x / 3 % handed]);
+	if (x % 4 == 0)
+		FAKE_LOOK((fake.fail_code = -EIO,
+			   fake.fail_class = x % 8 ? FAULT_SOON : FAULT_FINAL, fake.fail_puts = 1));
+	if (x % 5 == 0)
+		usleep((useconds_t)(x / 5 % 2000));
+}
+
+static void every_upload_ends_once_whatever_happens_to_it(void **state)
+{
+	struct rig *g = *state;
+	const size_t len = 12 * MIB;
+	scoped(free) uint8_t *data = rig_bytes(len, 5);
+	scoped(fd_close) int fd = rig_file(data, len);
+	static struct upload u[MANY];
+	struct done d = DONE_NONE;
+	uint64_t seed = clock_mono(&clock_system);
+	size_t whole = 0;
+
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (size_t i = 0; i < MANY; i++) {
+		uint64_t off = rig_random(&seed) % len;
+
+		u[i] = (struct upload){.fd = fd, .off = off, .done = rig_upload_done, .arg = &d};
+		u[i].len = rig_random(&seed) % (rig_random(&seed) % 4 ? len : 9000);
+		u[i].by_content = rig_random(&seed) % 2;
+		u[i].urgent = rig_random(&seed) % 2;
+		u[i].len = u[i].len < len - off ? u[i].len : len - off;
+		lanes_upload(g->lanes, &u[i]);
+		disturb(g, u, i + 1, &seed);
+	}
+	done_wait(&d, MANY);
+	FAKE_LOOK(fake.fail_puts = 0);
+	for (size_t i = 0; i < MANY; i++) {
+		assert_true(u[i].rc == 0 || u[i].rc == -ECANCELED || u[i].rc == -EIO);
+		whole += u[i].rc == 0;
+		if (u[i].rc == 0)
+			assert_comes_back(g, &u[i].out, data + u[i].off, u[i].len);
+		extents_fini(&u[i].out);
+	}
+	assert_in_range(whole, 1, MANY);
+	assert_int_equal(d.n, MANY);
+	assert_int_equal(counts(g).queued_bytes, 0);
+}
+
 #define TEST(name, rig) cmocka_unit_test_setup_teardown(name, rig, end)
 
 int main(void)
@@ -923,6 +984,7 @@ int main(void)
 		TEST(a_store_that_asks_for_less_gets_less_at_once, one_lane),
 		TEST(a_reply_that_was_lost_is_no_conflict, one_lane),
 		TEST(a_pack_name_that_others_use_is_a_fault, one_lane),
+		TEST(every_upload_ends_once_whatever_happens_to_it, three_lanes),
 		TEST(a_taken_name_is_a_fault_even_after_a_lost_try, one_lane),
 	};
 
