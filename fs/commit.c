@@ -60,7 +60,7 @@ struct committer {
 	pthread_cond_t wake;    /* for the thread */
 	pthread_cond_t moved;   /* for those who wait for it */
 	bool kicked, ending;
-	uint64_t number, good, newest;
+	uint64_t number, good, newest, floor;
 	uint64_t durable_seq;   /* changes up to here are in `good` */
 	unsigned waiters;
 	uint64_t ack_ns;        /* since when the oldest of them waits; 0: none */
@@ -106,6 +106,7 @@ static int read_on(struct committer *c, const struct buf *theirs, struct fault *
 	record_hash(c->m->format.secret, theirs->data, theirs->len, &c->hash);
 	mount_lock(c->m);
 	c->number = h.number;
+	c->floor = h.floor;
 	mount_unlock(c->m);
 	return 0;
 }
@@ -149,7 +150,7 @@ static struct record_head next_head(struct committer *c, enum record_kind kind)
 				.slot = (uint16_t)c->m->opts.slot, .slots = (uint16_t)c->m->opts.slots,
 				.attempt = c->m->opts.attempt, .fence = c->m->fence, .time_ns = clock_wall(c->m->clock),
 				.from = was->number, .good = c->good, .base_upto = was->base_upto, .base = was->base,
-				.cumulative = was->cumulative};
+				.cumulative = was->cumulative, .floor = c->floor};
 
 	(void)snprintf(h.host, sizeof(h.host), "%s", c->m->host);
 	h.nonce = (uint64_t)clock_mono(c->m->clock) ^ (uint64_t)h.time_ns << 20;
@@ -646,7 +647,7 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 
 	if (!c)
 		return fault_errno(f, -ENOMEM, "committer");
-	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest,
+	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest, .floor = at->floor,
 				.good_time_ns = state_head(m->state)->time_ns,
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};

@@ -22,6 +22,7 @@ struct commit_start {
 	struct hash128 hash; /* of it */
 	uint64_t good;
 	uint64_t newest;     /* newest commit or reset on our branch: what m->state is */
+	uint64_t floor;      /* of the newest record, which every later one repeats */
 };
 
 int committer_new(struct mount *m, const struct commit_start *at, struct fault *f);

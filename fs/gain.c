@@ -87,29 +87,37 @@ static char *dir_path(struct mount *m, const struct node *dir)
 	return below ? take(&below) : strdup("");
 }
 
-static struct gain_dir *gain_dir(struct gains *g, struct mount *m, uint64_t id)
+/*
+ * *out NULL: a directory that the table may leave out, since it came and went between two commits and no name
+ * led to it when either was frozen.  0 or -ENOMEM.
+ */
+static int gain_dir(struct gains *g, struct mount *m, uint64_t id, struct gain_dir **out)
 {
 	struct node *n = node_find(&m->nodes, id);
 	struct gain_dir *d;
+	char *path;
 
 	HASH_FIND(hh, g->dirs, &id, sizeof(id), d);
+	*out = d;
+	if (!n || (n->names == 0 && d))
+		return 0;
+	path = dir_path(m, n);
+	if (!path)
+		return -ENOMEM;
 	if (!d) {
 		d = calloc(1, sizeof(*d));
-		if (!d)
-			return NULL;
+		if (!d) {
+			free(path);
+			return -ENOMEM;
+		}
 		d->id = id;
 		HASH_ADD(hh, g->dirs, id, sizeof(d->id), d);
 	}
-	if (n && (n->names || !d->path)) {
-		char *path = dir_path(m, n);
-
-		if (path) {
-			free(d->path);
-			d->path = path;
-		}
-		d->mtime_ns = n->attr.mtime_ns;
-	}
-	return d->path ? d : NULL;
+	free(d->path);
+	d->path = path;
+	d->mtime_ns = n->attr.mtime_ns;
+	*out = d;
+	return 0;
 }
 
 static struct gain *gain_name(struct gain_dir *d, const char *text)
@@ -140,14 +148,43 @@ static void describe(struct gain *e, struct mount *m, const struct node *n, cons
 		e->gained_ns = n->file->first_seal_ns;
 }
 
+/* The directory that a name leads to, or led to, came or went as a whole. */
+static int merge_child_dir(struct gains *g, struct mount *m, const struct moment_name *mn)
+{
+	const struct node *n;
+	struct gain_dir *d;
+	int rc = 0;
+
+	if (mn->was.id && mn->was.type == DT_DIR) {
+		rc = gain_dir(g, m, mn->was.id, &d);
+		n = node_find(&m->nodes, mn->was.id);
+		if (rc == 0 && d)
+			d->gone = !n || n->names == 0;
+	}
+	if (rc == 0 && mn->is.id && mn->is.type == DT_DIR) {
+		rc = gain_dir(g, m, mn->is.id, &d);
+		n = node_find(&m->nodes, mn->is.id);
+		if (rc == 0 && d) {
+			d->is_new = d->is_new || (n && n->segments == 0); /* its first commit */
+			d->gained_ns = mn->since_ns;
+			d->gone = false;
+		}
+	}
+	return rc;
+}
+
 /* What lies inside a directory that is new (or gone) as a whole was merged by its own names. */
 static int merge_name(struct gains *g, struct mount *m, const struct moment *x, const struct moment_name *mn)
 {
-	struct gain_dir *d = gain_dir(g, m, mn->dir), *self;
-	struct gain *e = d ? gain_name(d, mn->text) : NULL;
 	const struct node *was = mn->was.id ? node_find(&m->nodes, mn->was.id) : NULL;
 	const struct node *is = mn->is.id ? node_find(&m->nodes, mn->is.id) : NULL;
+	struct gain_dir *d;
+	struct gain *e;
+	int rc = gain_dir(g, m, mn->dir, &d);
 
+	if (rc < 0 || !d)
+		return rc;
+	e = gain_name(d, mn->text);
 	if (!e)
 		return -ENOMEM;
 	if (!e->was_id && !e->is_id && !e->rewritten) { /* first difference: `was` is the good moment's */
@@ -163,15 +200,7 @@ static int merge_name(struct gains *g, struct mount *m, const struct moment *x, 
 	e->is_size = 0;
 	if (is)
 		describe(e, m, is, x);
-	if (mn->is.id && mn->is.type == DT_DIR && (self = gain_dir(g, m, mn->is.id))) {
-		if (is && is->segments == 0) /* its first commit */
-			self->is_new = true;
-		self->gained_ns = mn->since_ns;
-		self->gone = false;
-	}
-	if (mn->was.id && mn->was.type == DT_DIR && (self = gain_dir(g, m, mn->was.id)))
-		self->gone = was ? was->names == 0 : true;
-	return 0;
+	return merge_child_dir(g, m, mn);
 }
 
 static int merge_content(struct gains *g, struct mount *m, const struct moment *x, const struct moment_node *mn)
@@ -179,11 +208,14 @@ static int merge_content(struct gains *g, struct mount *m, const struct moment *
 	const struct node *n = mn->node;
 	struct gain_dir *d;
 	struct gain *e;
+	int rc;
 
 	if (!mn->view || n->names == 0)
 		return 0;
-	d = gain_dir(g, m, n->name_dir);
-	e = d ? gain_name(d, node_name(n)) : NULL;
+	rc = gain_dir(g, m, n->name_dir, &d);
+	if (rc < 0 || !d)
+		return rc;
+	e = gain_name(d, node_name(n));
 	if (!e)
 		return -ENOMEM;
 	if (!e->was_id && !e->is_id) {

@@ -60,6 +60,7 @@ struct found {
 	struct record_head head;
 	struct hash128 hash;
 	uint64_t newest;   /* newest commit or reset */
+	uint64_t floor;    /* of the newest record */
 };
 
 static void found_fini(struct found *x)
@@ -109,8 +110,10 @@ static int read_newest(struct mount *m, struct objects *o, struct found *x, stru
 			rc = record_decode(&m->format, x->raw.data, x->raw.len, &x->head, &body, f);
 		if (rc < 0)
 			return rc;
-		if (number == x->number)
+		if (number == x->number) {
 			record_hash(m->format.secret, x->raw.data, x->raw.len, &x->hash);
+			x->floor = x->head.floor;
+		}
 		if (x->head.kind == RECORD_COMMIT || x->head.kind == RECORD_JOIN || x->head.kind == RECORD_RESET)
 			break;
 		if (--number == 0)
@@ -235,7 +238,7 @@ static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64
 	struct record_head h = {.store = m->format.id, .number = x->number + 1, .prev = x->hash, .kind = RECORD_JOIN,
 				.slot = (uint16_t)m->opts.slot, .slots = (uint16_t)m->opts.slots, .attempt = m->opts.attempt,
 				.fence = x->number + 1, .time_ns = clock_wall(m->clock), .from = target, .good = target,
-				.base_upto = was->base_upto, .base = was->base, .cumulative = was->cumulative};
+				.base_upto = was->base_upto, .base = was->base, .cumulative = was->cumulative, .floor = x->floor};
 	struct state *next;
 	int rc = 0;
 
@@ -477,7 +480,8 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	}
 	if (rc < 0 || m->opts.read_only)
 		return rc;
-	rc = committer_new(m, &(struct commit_start){.number = x.number, .hash = x.hash, .good = x.head.good, .newest = x.newest}, f);
+	rc = committer_new(m, &(struct commit_start){.number = x.number, .hash = x.hash, .good = x.head.good,
+						     .newest = x.newest, .floor = x.floor}, f);
 	return rc < 0 ? rc : committer_run(m, f);
 }
 

@@ -74,7 +74,8 @@ static const char *head_refused(const struct record_head *h)
 		return "its slot is not one of its slots";
 	if (h->from >= h->number)
 		return "it extends a record that is not before it";
-	if (h->good > h->number || h->fence > h->number || h->calm > h->number)
+	if (h->good > h->number || h->fence > h->number || h->calm > h->number ||
+	    h->floor > h->number)
 		return "it names a record that is not before it";
 	if (h->base_upto >= h->number || h->cumulative > h->number)
 		return "its base or cumulative record is not before it";
@@ -113,6 +114,7 @@ static void head_encode(const struct record_head *h, struct buf *out)
 	buf_u64(out, h->base_upto);
 	(void)run_ref_encode(&h->base, out); /* buf_ok() is looked at once, at the end */
 	buf_u64(out, h->cumulative);
+	buf_u64(out, h->floor);
 	buf_u8(out, (uint8_t)host);
 	buf_add(out, h->host, host);
 	if (!buf_ok(out))
@@ -156,6 +158,7 @@ static int fields_decode(struct reader *r, struct record_head *h)
 	if (h->base_upto > 0 && run_ref_decode(&base, &h->base) < 0)
 		return -EBADMSG;
 	h->cumulative = read_u64(r);
+	h->floor = read_u64(r);
 	host = read_u8(r);
 	if (host >= sizeof(h->host))
 		return -EBADMSG;

@@ -51,6 +51,8 @@ struct record_head {
 	struct run_ref base;
 	/* Newest record, up to this one, of its branch whose body is (base_upto, it]; 0: none. */
 	uint64_t cumulative;
+	uint64_t floor; /* resets and pins name nothing below it but `good` and what is pinned; every later record repeats it
+			 * (tests/model/stub.pml, NO_FLOOR); 0: none */
 	char host[64]; /* of the writer, for the message that refuses a takeover; NUL-ended */
 };
 

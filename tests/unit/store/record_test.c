@@ -42,6 +42,7 @@ static struct record_head example(void)
 			 .hash = {{7}},
 			 .bytes = 123456},
 		.cumulative = 42,
+		.floor = 12,
 		.host = "ip-10-0-0-7",
 	};
 }
@@ -75,6 +76,7 @@ static void a_record_reads_back(void **state)
 	assert_int_equal(back.from, 41);
 	assert_int_equal(back.good, 40);
 	assert_int_equal(back.calm, 39);
+	assert_int_equal(back.floor, 12);
 	assert_int_equal(back.base_upto, 20);
 	assert_int_equal(back.base.index.pack, 5);
 	assert_int_equal(back.base.index.stored, 900);
