@@ -73,7 +73,7 @@ def proxy(s3_server):
 def pytest_runtest_makereport(item, call):
     """A failed test shows what its machines have said."""
     report = yield
-    if report.failed:
+    if report.failed and call.when != "teardown":
         for m in getattr(item, "machines", []):
             report.sections.append((f"machine {m.root.name}", m.story()))
     return report

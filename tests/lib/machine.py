@@ -10,7 +10,7 @@ import pathlib
 import shutil
 import subprocess
 
-from lib.procs import kill, until, wait_gone
+from lib.procs import ends_within, kill, until, wait_gone
 
 # Short, so that tests are quick; overruled by a test that is about them.
 QUICK = {"commit": "0.2", "quiet": "0.2", "settle": "1"}
@@ -175,24 +175,34 @@ class Machine:
         return self.until(lambda s: s["good"] > good, "the good moment moves", seconds)
 
     def log_text(self, start=0):
+        if not self.log.exists():
+            return ""
         with open(self.log, "rb") as log:
             log.seek(start)
             return log.read().decode(errors="replace")
 
+    def has_died(self):
+        """By itself, since it was mounted."""
+        return self.pid is not None and ends_within(self.pid, 0)
+
     def story(self):
         """What a failed test wants to know of this machine."""
-        alive = self.pid and pathlib.Path(f"/proc/{self.pid}").exists()
-        state = "not mounted" if not self.pid else "runs" if alive else "HAS DIED BY ITSELF"
+        state = "has died by itself" if self.has_died() else "runs" if self.pid else "is not mounted"
         return f"{self.root}: daemon {self.pid} {state}\n{self.log_text()[-6000:]}\n{self.complaints()}"
 
     def complaints(self):
         """What the sanitizers said of the daemon and of the commands, if anything."""
-        return "\n".join(p.read_text(errors="replace") for p in self.root.glob("sanitizer.*"))
+        reports = [p.read_text(errors="replace") for p in self.root.glob("sanitizer.*")]
+        log = self.log_text()
+        if "runtime error:" in log or "Assertion" in log:
+            reports.append(log[-6000:])
+        return "\n".join(reports)
 
     def close(self):
-        """Leaves nothing behind, whatever happened; then says what the sanitizers said."""
+        """Leaves nothing behind, whatever happened; then says what went wrong with the daemon."""
+        died = self.has_died()
         self.kill()
         self.detach()
         complaints = self.complaints()
-        if complaints:
-            raise AssertionError(f"sanitizer:\n{complaints}")
+        assert not complaints, f"sanitizer:\n{complaints}"
+        assert not died, f"the daemon has died by itself:\n{self.log_text()[-6000:]}"

@@ -21,17 +21,20 @@ def until(ask, seconds, what):
         time.sleep(0.02)
 
 
-def wait_gone(pid, seconds=30):
-    """Until a process that need not be our child has ended."""
+def ends_within(pid, seconds):
+    """Does a process that need not be our child end?  One that nobody has waited for has ended."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return
+        return True
     try:
-        ready, _, _ = select.select([fd], [], [], seconds)
-        assert ready, f"process {pid} has not ended within {seconds} s"
+        return bool(select.select([fd], [], [], seconds)[0])
     finally:
         os.close(fd)
+
+
+def wait_gone(pid, seconds=30):
+    assert ends_within(pid, seconds), f"process {pid} has not ended within {seconds} s"
 
 
 def kill(pid, number=signal.SIGKILL):
