@@ -239,7 +239,7 @@ def bytes_of_a_change(machine, proxy, turn):
 
 def many(rig):
     """A store of 100 000 files on a new mount; round trips by what a longer delay adds."""
-    short, long = 0.1, 0.3
+    short, long = 0.1, 0.5
     names = {"readdir": ("first readdir", 5), "small": ("first byte, small file", 2), "chunk": ("first byte, chunk", 2)}
     trips = {name: [] for name in names}
     requests = {name: [] for name in names}
