@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attempts of a group: `-o slot=R,of=2,attempt=K`.  Five machines, two slots in two attempts and a replacement for one slot
- * of the first, mount whenever they like, sleep as long as they like, and append what they may.
+ * Attempts of a group: `-o slot=R,of=2,attempt=K`.  Five machines, two slots in two attempts and
+ * a replacement for one slot of the first, mount whenever they like, sleep as long as they like,
+ * and append what they may.
  *
- * A mount reads the log to its end and compares K with the attempt L of the last reset: above, it resets; equal, it joins,
- * unless its slot has had a writer in this attempt already; lower, it is refused.  After a 412 it decides anew.  The slot's
- * first writer is the one that reset, or the first that joined.
+ * A mount reads the log to its end and compares K with the attempt L of the last reset: above, it
+ * resets; equal, it joins, unless its slot has had a writer in this attempt already; lower, it is
+ * refused.  After a 412 it decides anew.  The slot's first writer is the one that reset, or the
+ * first that joined.
  *
  * Checked at every append:
  *   reset     resets raise the attempt: an attempt is reset once, by whoever comes first
@@ -13,10 +15,11 @@
  *   fenced    no record of a writer follows a later fence of its slot, or a later reset
  *   single    a slot has one machine in an attempt (why it must: slots.pml, REPLACE)
  *
- * Mutants that must fail: EQUAL_RESETS (a mount of the attempt under way resets as well), LOWER_JOINS (a late mount of an
- * earlier attempt joins), STICKS (after a 412 a mount sticks to what it had decided), NO_RESET (a writer looks for fences
- * of its own slot only), REPLACE (a replacement joins).  Witness: SEE_SECOND, a writer of the second attempt in the slot
- * that did not reset.
+ * Mutants that must fail: EQUAL_RESETS (a mount of the attempt under way resets as well),
+ * LOWER_JOINS (a late mount of an earlier attempt joins), STICKS (after a 412 a mount sticks to
+ * what it had decided), NO_RESET (a writer looks for fences of its own slot only), REPLACE (a
+ * replacement joins).  Witness: SEE_SECOND, a writer of the second attempt in the slot that did
+ * not reset.
  */
 #ifndef N
 #define N 6
@@ -41,7 +44,10 @@ inline clear()
 	i_ = 0; cut_ = 0; had_ = 0
 }
 
-/* As read up to `at`: cut_, the last reset or 0; had_, the last fence of the slot `s` since, or that reset if it is its own. */
+/*
+ * As read up to `at`: cut_, the last reset or 0; had_, the last fence of the slot `s` since, or
+ * that reset if it is the slot's own.
+ */
 inline find_fences(at, s)
 {
 	cut_ = 0; had_ = 0; i_ = 0;
@@ -91,7 +97,8 @@ end:	do
 #ifndef NO_RESET
 			:: me != 0 && view > me && lg[view].kind == RESET -> out = true
 #endif
-			:: me != 0 && view > me && lg[view].kind == JOIN && lg[view].slot == slot -> out = true
+			:: me != 0 && view > me && lg[view].kind == JOIN &&
+			   lg[view].slot == slot -> out = true
 			:: else
 			fi
 		:: else -> break

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The good moment of one slot: two writers, the second taking over whenever it likes, and a collector.
+ * The good moment of one slot: two writers, the second taking over whenever it likes, and a
+ * collector.
  *
- * A writer reads the log on, sends packs under names used once, and appends commits; it moves `good` along its branch in a
- * commit or in an empty record, and every other record repeats it.  A new mount joins if `good` is the head of the branch
- * and resets to `good` otherwise; a writer that kept its cache joins again.  The collector condemns what is not needed and
- * then deletes it, a pack at a time.  It is harsher than the product's: it condemns packs of a writer that is alive, and
- * keeps no history.  What is never scheduled again has died; what is scheduled late has slept.
+ * A writer reads the log on, sends packs under names used once, and appends commits; it moves
+ * `good` along its branch in a commit or in an empty record, and every other record repeats it.
+ * A new mount joins if `good` is the head of the branch and resets to `good` otherwise; a writer
+ * that kept its cache joins again.  The collector condemns what is not needed and then deletes
+ * it, a pack at a time.  It is harsher than the product's: it condemns packs of a writer that is
+ * alive, and keeps no history.  What is never scheduled again has died; what is scheduled late
+ * has slept.
  *
  * Checked at every append and every delete:
  *   present   what `good` and every commit after it on the branch names is in the store
  *   fenced    no record of a writer follows a fence later than its own
  *   forward   `good` goes back only by a reset, and names a commit of the branch
- *   branch    a commit or join builds on the head of the branch: what a reset has left behind does not come back
+ *   branch    a commit or join builds on the head of the branch: what a reset has left behind
+ *             does not come back
  *
- * Mutants that must fail: KEEP_HEAD (the collector keeps the head only), NO_CLEAR (a writer trusts packs that were
- * condemned), UNTIED (a condemnation is appended at whatever number is free), BLIND (so is a commit, after a 412),
- * NO_FENCE (a writer does not look for fences), BY_NUMBER (the head is the newest commit by number), VOUCH_LEFT (`good`
- * moves by number, to what a reset has left).  Witnesses must fail as well, to show that the model gets there: SEE_RESET,
- * SEE_DELETE, SEE_LATE (a condemned pack that the writer had sent).
+ * Mutants that must fail: KEEP_HEAD (the collector keeps the head only), NO_CLEAR (a writer
+ * trusts packs that were condemned), UNTIED (a condemnation is appended at whatever number is
+ * free), BLIND (so is a commit, after a 412), NO_FENCE (a writer does not look for fences),
+ * BY_NUMBER (the head is the newest commit by number), VOUCH_LEFT (`good` moves by number, to
+ * what a reset has left).  Witnesses must fail as well, to show that the model gets there:
+ * SEE_RESET, SEE_DELETE, SEE_LATE (a condemned pack that the writer had sent).
  */
 #ifndef N
 #define N 5 /* records */
@@ -127,7 +132,10 @@ inline append(k, f)
 	check_present()
 }
 
-/* good_ stays, or moves to any commit after it on the branch up to `last`, which may be the one about to be appended. */
+/*
+ * good_ stays, or moves to any commit after it on the branch up to `last`, which may be the one
+ * about to be appended.
+ */
 inline choose_good(last)
 {
 #ifdef VOUCH_LEFT
@@ -163,7 +171,8 @@ inline choose_pack(set)
 #ifdef BLIND
 #define is_next(view) (tip < N)
 #else
-#define is_next(view) (view == tip && tip < N) /* else the PUT meets a 412, and the writer reads on */
+/* Else the PUT meets a 412, and the writer reads on. */
+#define is_next(view) (view == tip && tip < N)
 #endif
 
 proctype writer(byte w)
@@ -222,7 +231,7 @@ end:	do
 		view = tip;
 		clear()
 	   }
-	:: atomic { /* commit what the tree names already or what was sent, beside or instead of what is there */
+	:: atomic { /* commit what the tree names or what was sent, added to the tree or alone */
 		is_next(view) && me != 0 && !fenced ->
 		find_branch(view);
 		if

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record's way onto the log: create-only PUTs that arrive late or after their sender's death, answers that are lost, a
- * daemon that is killed and goes on from its cache, and a second machine that takes over.
+ * One record's way onto the log: create-only PUTs that arrive late or after their sender's death,
+ * answers that are lost, a daemon that is killed and goes on from its cache, and a second machine
+ * that takes over.
  *
- * A writer asks for the number after the last it has read.  200: the record is there.  412: it reads that number; what is
- * there is either its own record (the answer to an earlier try was lost), perhaps with other bytes (the earlier try held an
- * older freeze), or a stranger's.  No answer: it tries again, with the same bytes or with a newer freeze, and the earlier
- * try may still arrive.  A freeze stands for all local changes up to it, and a record for those since the commit it is from.
+ * A writer asks for the number after the last it has read.  200: the record is there.  412: it
+ * reads that number; what is there is either its own record (the answer to an earlier try was
+ * lost), perhaps with other bytes (the earlier try held an older freeze), or a stranger's.  No
+ * answer: it tries again, with the same bytes or with a newer freeze, and the earlier try may
+ * still arrive.  A freeze stands for all local changes up to it, and a record for those since the
+ * commit it is from.
  *
  * Checked:
- *   kept      a freeze that was acknowledged is on the log, in a record that readers accept, from then on
+ *   kept      a freeze that was acknowledged is on the log from then on, in a record that readers
+ *             accept
  *   fenced    no record of a writer follows a fence later than its own
- *   branch    a commit builds on the commit before it, so that no change between the two is left out
+ *   branch    a commit builds on the commit before it: no change between the two is left out
  *   once      no freeze is on the log twice
  *
- * Mutants that must fail: PLAIN (the store ignores If-None-Match; hence the probe), NONCE (after a 412 the writer's nonce in
- * the record is enough, whatever the bytes), STRANGER (its own record passes for somebody else's), BLIND (412: take the next
- * number, unread), NO_FENCE (a writer does not look for fences).  Witnesses: SEE_LATE (a request arrives after its sender was
- * killed), SEE_OTHER (own record with other bytes).
+ * Mutants that must fail: PLAIN (the store ignores If-None-Match; hence the probe), NONCE (after
+ * a 412 the writer's nonce in the record is enough, whatever the bytes), STRANGER (its own record
+ * passes for somebody else's), BLIND (412: take the next number, unread), NO_FENCE (a writer does
+ * not look for fences).  Witnesses: SEE_LATE (a request arrives after its sender was killed),
+ * SEE_OTHER (own record with other bytes).
  */
 #ifndef N
 #define N 4 /* records */
@@ -72,7 +77,7 @@ inline find_last(before)
 	od
 }
 
-/* The newest freeze of the writer `w` in a record that readers accept is no older than what was acknowledged. */
+/* The newest freeze of the writer `w` that readers accept is no older than what it acknowledged. */
 inline check_kept(w)
 {
 	i_ = 0; fence_ = 0; kept_ = 0;
@@ -188,7 +193,8 @@ end:	do
 		frozen++
 	   }
 	:: d_step { /* ask for the next number */
-		asked[w].state == 0 && !fenced && view < N && (wants_join(me) || frozen > acked[w]) ->
+		asked[w].state == 0 && !fenced && view < N &&
+		(wants_join(me) || frozen > acked[w]) ->
 		asked[w].state = SENT;
 		asked[w].number = view + 1;
 		asked[w].what.owner = w + 1;
@@ -207,7 +213,8 @@ end:	do
 		asked[w].state == MADE || asked[w].state == EXISTS ->
 #ifdef NONCE
 		if
-		:: asked[w].state == EXISTS && asked[w].what.kind == COMMIT && lg[asked[w].number].owner == w + 1 ->
+		:: asked[w].state == EXISTS && asked[w].what.kind == COMMIT &&
+		   lg[asked[w].number].owner == w + 1 ->
 			acked[w] = asked[w].what.freeze;
 			check_kept(w);
 			clear()

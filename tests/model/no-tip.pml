@@ -2,16 +2,18 @@
 /*
  * How a mount finds the newest record, and why no record is ever deleted.
  *
- * Two writers of one slot, A first and B taking over; A may sleep before any of its PUTs and wake up long after.  A mount
- * asks by LIST of one key.  Names count down from 10^20 − 1, so that key is the newest record, whatever lies below it.
+ * Two writers of one slot, A first and B taking over; A may sleep before any of its PUTs and wake
+ * up long after.  A mount asks by LIST of one key.  Names count down from 10^20 − 1, so that key
+ * is the newest record, whatever lies below it.
  *
  * Checked:
  *   newest    a mount finds a record no older than the newest that was there when it began
  *   fenced    no record of A follows B's fence
  *
- * Mutants that must fail: HINT (no LIST: an object written after each record names the newest, and a mount walks on from it
- * until a 404; together with TRIM, since it is the sleeper's record in a freed place that ends the walk), TRIM (B deletes
- * what lies below its base).  Witness: SEE_SLEEPER, A wakes up after B has gone on, and meets a 412.
+ * Mutants that must fail: HINT (no LIST: an object written after each record names the newest,
+ * and a mount walks on from it until a 404; together with TRIM, since it is the sleeper's record
+ * in a freed place that ends the walk), TRIM (B deletes what lies below its base).  Witness:
+ * SEE_SLEEPER, A wakes up after B has gone on, and meets a 412.
  */
 #ifndef N
 #define N 6
@@ -44,7 +46,8 @@ end:	do
 	   }
 	   hint = view
 	:: d_step {
-		view < N / 2 && there[view + 1] -> /* 412: read it, and see B's fence, now or later; ended */
+		/* 412: it reads what is there, and comes to B's fence now or later. */
+		view < N / 2 && there[view + 1] ->
 #ifdef SEE_SLEEPER
 		assert(tip < N) /* witness */
 #endif

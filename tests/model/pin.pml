@@ -2,20 +2,24 @@
 /*
  * Pins, and resets to what is older than `good` (`restore=N`), against a collector.
  *
- * A writer commits; another takes over with a reset to any commit that may be named; a tool pins and unpins commits; a
- * collector condemns what neither `good`, nor a commit after it on the branch, nor a pinned commit needs, and deletes it.
- * A commit may be named, by a pin or a reset, unless something of it is condemned as of the naming record's own number.
- * A pack stands here for anything that a moment needs and that is deleted under a name: the body of a record is another.
- * Abandoned commits are no longer kept; as long as nothing of them is condemned they can still be named.
+ * A writer commits; another takes over with a reset to any commit that may be named; a tool pins
+ * and unpins commits; a collector condemns what neither `good`, nor a commit after it on the
+ * branch, nor a pinned commit needs, and deletes it. A commit may be named, by a pin or a reset,
+ * unless something of it is condemned as of the naming record's own number. A pack stands here
+ * for anything that a moment needs and that is deleted under a name: the body of a record is
+ * another. Abandoned commits are no longer kept; as long as nothing of them is condemned they can
+ * still be named.
  *
  * Checked at every append and every delete:
- *   present   what `good`, the commits after it on the branch and the pinned commits name is in the store
+ *   present   what `good`, the commits after it on the branch and the pinned commits name is in
+ *             the store
  *   fenced    no record of a writer follows a later reset
  *
- * Mutants that must fail: PIN_ANY and RESET_ANY (naming what was condemned), STICKS (a pin that met a 412 is sent again
- * without another look), FORGET (the collector overlooks pins), UNTIED (a condemnation is appended at whatever number is
- * free), BY_NUMBER (everything after `good` by number is taken for kept, as if no reset had been to an older commit).
- * Witnesses: SEE_BACK (a reset to a pinned commit older than `good`), SEE_UNPIN (an unpinned commit loses its pack).
+ * Mutants that must fail: PIN_ANY and RESET_ANY (naming what was condemned), STICKS (a pin that
+ * met a 412 is sent again without another look), FORGET (the collector overlooks pins), UNTIED (a
+ * condemnation is appended at whatever number is free), BY_NUMBER (everything after `good` by
+ * number is taken for kept, as if no reset had been to an older commit). Witnesses: SEE_BACK (a
+ * reset to a pinned commit older than `good`), SEE_UNPIN (an unpinned commit loses its pack).
  */
 #ifndef N
 #define N 6 /* records */
@@ -73,7 +77,7 @@ inline find_branch()
 	fi
 }
 
-/* need_: the packs of the good moment, of every commit after it on the branch, and of every pinned commit. */
+/* need_: the packs of the good moment, of all commits after it on the branch, of pinned commits. */
 inline find_need()
 {
 	find_branch();
@@ -305,8 +309,8 @@ end:	do
 		do
 		:: i_ < tip ->
 			i_++;
-			assert(!(lg[i_].kind == UNPIN && lg[i_].packs == 0 && (lg[1].packs & ~stored) &&
-				 (lg[i_ - 1].pins & bit(1)) && !is_pinned(1))) /* witness */
+			assert(!(lg[i_].kind == UNPIN && (lg[i_ - 1].pins & bit(1)) &&
+				 !is_pinned(1) && (lg[1].packs & ~stored))) /* witness */
 		:: else -> break
 		od;
 #endif

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The joint good moment of two slots.  Two ranks save step after step, each through its own mount of one store:
+ * The joint good moment of two slots.  Two ranks save step after step, each through its own mount
+ * of one store:
  *
- *   both: write shard s … barrier … rank 0: marker = s … barrier … both: delete shard s − 1
+ *   both: write shard s, barrier; rank 0: marker = s; barrier; both: delete shard s − 1
  *
- * A mount freezes what it has whenever it likes, and appends that later.  A record carries `calm` = T: "having read up to T,
- * my slot is as in its last commit up to T", or, in a commit, T = its own number: "and as in this one".  So a slot vouches
- * for c … T, c being its last commit up to T, or the reset.  `good` moves to the newest commit in the intervals of both
- * slots since the last reset; that is the greater c, if it is no later than the lesser T.
- * A second gang resets to `good` whenever it likes and goes on from there.  The first may still be alive, but as it can
- * append nothing (attempt.pml) it is not followed any further.  Joins are left out as well, and so are packs (good.pml).
+ * A mount freezes what it has whenever it likes, and appends that later.  A record carries `calm`
+ * = T: "having read up to T, my slot is as in its last commit up to T", or, in a commit, T = its
+ * own number: "and as in this one".  So a slot vouches for c … T, c being its last commit up to
+ * T, or the reset.  `good` moves to the newest commit in the intervals of both slots since the
+ * last reset; that is the greater c, if it is no later than the lesser T. A second gang resets to
+ * `good` whenever it likes and goes on from there.  The first may still be alive, but as it can
+ * append nothing (attempt.pml) it is not followed any further.  Joins are left out as well, and
+ * so are packs (good.pml).
  *
  * Checked at every append:
  *   whole     the marker in the tree of `good` has the shards of both ranks beside it
  *   forward   `good` goes back only by a reset
  *   branch    `good` is what the last reset set, or a commit after it
  *
- * Mutants that must fail: ALONE (a slot moves `good` on its own word), EARLY (calm is looked at, then the log is read on, and
- * the later T is written), WIDE (c is not looked at: the newest commit up to the lesser T), STALE (T and c are
- * looked for beyond the reset), OWN_GOOD (a writer repeats the `good` that it wrote last), REPLACE (rank 1 loses its machine,
- * and a new one joins in the same attempt).  Witnesses: SEE_MARK (`good` holds the marker of the last step), SEE_SECOND (the
- * second gang moves it).
+ * Mutants that must fail: ALONE (a slot moves `good` on its own word), EARLY (calm is looked at,
+ * then the log is read on, and the later T is written), WIDE (c is not looked at: the newest
+ * commit up to the lesser T), STALE (T and c are looked for beyond the reset), OWN_GOOD (a writer
+ * repeats the `good` that it wrote last), REPLACE (rank 1 loses its machine, and a new one joins
+ * in the same attempt).  Witnesses: SEE_MARK (`good` holds the marker of the last step),
+ * SEE_SECOND (the second gang moves it).
  */
 #ifndef N
 #define N 5 /* records */
@@ -99,7 +103,7 @@ inline find_interval(s, t, c)
 	od
 }
 
-/* Up to `at`, since the last reset: c0_, the newest commit; t0_, the newest calm of the slot `s`. */
+/* Up to `at`, since the last reset: c0_, the newest commit; t0_, the newest calm of slot `s`. */
 inline find_news(s, at)
 {
 	i_ = at;
@@ -136,7 +140,8 @@ inline check_good()
 {
 	i_ = lg[tip].good;
 	assert(lg[tip].kind == RESET || i_ >= lg[tip - 1].good); /* forward */
-	assert(lg[tip].kind == RESET || i_ <= lg[cut_].good || (i_ > cut_ && lg[i_].kind == COMMIT)); /* branch */
+	assert(lg[tip].kind == RESET || i_ <= lg[cut_].good ||
+	       (i_ > cut_ && lg[i_].kind == COMMIT)); /* branch */
 	c0_ = lg[i_].tree[0];
 	c1_ = lg[i_].tree[1];
 	assert(mark(c0_) == 0 || (has(c0_, mark(c0_)) && has(c1_, mark(c0_)))) /* whole */
@@ -176,7 +181,7 @@ inline append(k, s, content, t)
 	check_good()
 }
 
-/* What the trainers of a new gang have: they resume from the marker and clear away what lies beyond it. */
+/* What a new gang's trainers have: they resume from the marker and clear away what lies beyond. */
 inline resume()
 {
 	i_ = mark(lg[tip].tree[0]);
@@ -197,7 +202,7 @@ inline start(at)
 proctype rank(byte r)
 {
 	byte view, frozen; /* frozen: waits to be appended, + 1; 0: nothing does */
-	byte calm;         /* the last number at which the slot was seen to be as in its last commit */
+	byte calm;         /* the last number at which the slot was seen to be as committed */
 	bool as_frozen;    /* it was seen to be as frozen, having read up to `view` */
 	byte passed;       /* rank 0: barriers behind it */
 	bool second;       /* of the second gang */
@@ -243,7 +248,7 @@ end:	do
 		start(tip);
 		clear()
 	   }
-	:: d_step { /* rank 1 mounts, sooner or later; its forerunner appends nothing after the reset */
+	:: d_step { /* rank 1 mounts, now or later; who was there before appends nothing now */
 		r == 1 && reset != 0 && !second ->
 		second = true;
 		start(reset)
@@ -264,7 +269,7 @@ end:	do
 		alive && frozen == now[r] + 1 && !as_frozen ->
 		as_frozen = true
 	   }
-	:: d_step { /* look whether anything has changed since the last commit, if there is news to vouch for */
+	:: d_step { /* the same since the last commit, if there is news to vouch for */
 		alive && frozen == 0 && now[r] == lg[view].tree[r] && calm < view ->
 		find_news(r, view);
 		if
@@ -301,7 +306,7 @@ end:	do
 		clear()
 	   }
 #ifdef REPLACE
-	:: d_step { /* the machine is lost; another mounts and has what the tree has; its trainer waits for ever */
+	:: d_step { /* lost; another machine mounts, and has what the tree has; its trainer waits */
 		r == 1 && !replaced && view == tip ->
 		replaced = true;
 		frozen = 0;

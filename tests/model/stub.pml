@@ -2,22 +2,27 @@
 /*
  * Stubs: the body of a record that is needed no more is overwritten by its header.
  *
- * A record's header holds a base reference M, and the state at k is the base (0, M] and the bodies of (M, k].  Three writers
- * of one slot sleep as long as they like; each joins or resets to any commit that may be named (`restore=N`); a trimmer puts a floor on the log, in a condemnation, and then writes stubs, one at a time, any time later.
+ * A record's header holds a base reference M, and the state at k is the base (0, M] and the
+ * bodies of (M, k].  Three writers of one slot sleep as long as they like; each joins or resets
+ * to any commit that may be named (`restore=N`); a trimmer puts a floor on the log, in a
+ * condemnation, and then writes stubs, one at a time, any time later.
  *
- * Rules under test: a floor is no later than `good`.  From a floor on, a reset may name only a commit that is not below it, or
- * `good` itself.  Stubs are written below the floor alone, and not where the state of `good` at that number needs the body.
- * A writer that meets a stub ends (it starts as a new mount).
+ * Rules under test: a floor is no later than `good`.  From a floor on, a reset may name only a
+ * commit that is not below it, or `good` itself.  Stubs are written below the floor alone, and
+ * not where the state of `good` at that number needs the body. A writer that meets a stub ends
+ * (it starts as a new mount).
  *
  * Checked:
  *   bodies    the states of `good` and of every commit after it on the branch have their bodies
  *   fenced    no record of a writer follows a fence later than its own
  *   newest    the newest record that LIST finds has a body, whoever wakes up
  *
- * Mutants that must fail: NO_FLOOR (stubs without a floor on the log: a reset names what was stubbed meanwhile), NO_CHECK (a
- * reset that overlooks the floor), NEWEST_BASE (stubs up to the newest base, which `good` cannot use), DELETE (the record
- * goes, and its number is free), SKIP (a writer passes over stubs: the fence among them is not seen).  Witnesses: SEE_STUB
- * (a sleeper meets one), SEE_BACK (a reset to what is older than `good`), SEE_BASE (stubs above the first base).
+ * Mutants that must fail: NO_FLOOR (stubs without a floor on the log: a reset names what was
+ * stubbed meanwhile), NO_CHECK (a reset that overlooks the floor), NEWEST_BASE (stubs up to the
+ * newest base, which `good` cannot use), DELETE (the record goes, and its number is free), SKIP
+ * (a writer passes over stubs: the fence among them is not seen).  Witnesses: SEE_STUB (a sleeper
+ * meets one), SEE_BACK (a reset to what is older than `good`), SEE_BASE (stubs above the first
+ * base).
  */
 #ifndef N
 #define N 6 /* records */
@@ -218,7 +223,7 @@ proctype trimmer()
 	byte n, rounds;
 
 end:	do
-	:: d_step { /* a floor, as the next number after what was read; with a 412 nothing would have happened */
+	:: d_step { /* a floor, as the number after what was read; a 412 changes nothing */
 		rounds < ROUNDS && tip < N && lg[tip].good > 1 ->
 		rounds++;
 		good_ = lg[tip].good;
