@@ -12,16 +12,12 @@ from lib.procs import Group, until
 
 pytest.importorskip("torch")
 
-RUN = pathlib.Path(__file__).with_name("torch_run.py")
-STEPS = 500
-LIVES = 10
+TRAIN = pathlib.Path(__file__).parent.with_name("frameworks") / "torch_train.py"
 # A save every 0.2 s: what is a moment for this run is a minute for a real one.
 PACE = "0.04"
+LONGEST_LIFE_S = 2
+STEPS_OF_A_LIFE = 60  # more than it can take
 QUICK = {"commit": "0.1", "quiet": "0.1", "settle": "0.1"}
-
-
-def command(directory, layout, pace):
-    return [sys.executable, str(RUN), str(directory), "--steps", str(STEPS), "--layout", layout, "--pace", pace]
 
 
 def lines(output, word):
@@ -30,67 +26,86 @@ def lines(output, word):
     return {int(line[1]): line[2] for line in said if len(line) == 3 and line[0] == word}
 
 
-def train_undisturbed(directory, layout):
-    """What is right, at every step that is ever saved or begun with."""
-    directory.mkdir()
-    output = directory / "output"
-    with open(output, "w") as out:
-        subprocess.run(command(directory, layout, "0"), stdout=out, check=True, timeout=120)
-    return lines(output, "begins") | lines(output, "saved")
+class Run:
+    """The run, one life after the other; what it says lies off the mount."""
 
-
-class Life:
-    """One machine's part of the run."""
-
-    def __init__(self, machine, layout, output):
+    def __init__(self, machine, layout, steps, directory):
         self.machine = machine
         self.layout = layout
-        self.output = output
+        self.steps = steps
+        self.output = directory / "output"
+        self.right = self.train_undisturbed(directory / "undisturbed")
+        self.begins = []
+
+    def command(self, directory, pace):
+        arguments = [str(directory), "--steps", str(self.steps), "--layout", self.layout, "--pace", pace]
+        return [sys.executable, str(TRAIN), *arguments]
+
+    def train_undisturbed(self, directory):
+        """What is right, at every step that is ever saved or begun with."""
+        directory.mkdir()
+        with open(self.output, "w") as out:
+            subprocess.run(self.command(directory, "0"), stdout=out, check=True, timeout=240)
+        return lines(self.output, "begins") | lines(self.output, "saved")
 
     def start(self, pace):
         with open(self.output, "w") as out:
-            return Group(command(self.machine.path, self.layout, pace), stdout=out, stderr=out)
+            return Group(self.command(self.machine.path, pace), stdout=out, stderr=out)
 
-    def begun(self, run, right):
-        """Where it continued; what it found there must be what the undisturbed run had."""
-        until(lambda: lines(self.output, "begins") or not run.running(), 60, "the run begins")
+    def has_begun(self, process):
+        """What it found must be what the undisturbed run had at that step."""
+        until(lambda: lines(self.output, "begins") or not process.running(), 60, "the run begins")
         begins = lines(self.output, "begins")
         assert begins, self.output.read_text()[-2000:]
         [(step, weights)] = begins.items()
-        assert weights == right[step], f"what was restored as step {step} is not step {step}"
-        return step
+        assert weights == self.right[step], f"what was restored as step {step} is not step {step}"
+        self.begins.append(step)
 
-
-def survive(machine, layout, rng, tmp_path):
-    right = train_undisturbed(tmp_path / "undisturbed", layout)
-    life = Life(machine, layout, tmp_path / "output")
-    begins = []
-    for _ in range(LIVES):
-        with life.start(PACE) as run:
-            begins.append(life.begun(run, right))
-            time.sleep(rng.uniform(0.1, 1.5))  # any moment is as good as another
-            assert run.running(), life.output.read_text()[-2000:]
-            for lose in rng.sample([run.kill, machine.kill], 2):
+    def live_until_killed(self, rng):
+        with self.start(PACE) as process:
+            self.has_begun(process)
+            time.sleep(rng.uniform(0.2, LONGEST_LIFE_S))  # any moment is as good as another
+            assert process.running(), self.output.read_text()[-2000:]
+            for lose in rng.sample([process.kill, self.machine.kill], 2):
                 lose()
-        machine.wipe()
-        machine.mount(takeover=True)
-    with life.start("0") as run:
-        begins.append(life.begun(run, right))
-        assert run.wait(120) == 0, life.output.read_text()[-2000:]
-    print(f"begun at {begins}", file=sys.stderr)
-    assert begins == sorted(begins), "a machine went back behind the one before"
-    assert begins[-1] > 0, "nothing was ever kept"
-    assert lines(life.output, "saved")[STEPS] == right[STEPS]
+        self.machine.wipe()
+        self.machine.mount(takeover=True)
+
+    def live_to_the_end(self):
+        with self.start("0") as process:
+            self.has_begun(process)
+            assert process.wait(240) == 0, self.output.read_text()[-2000:]
+        return lines(self.output, "saved").get(self.steps)
+
+
+def survive(machine, layout, kills, rng, directory):
+    run = Run(machine, layout, kills * STEPS_OF_A_LIFE, directory)
+    for _ in range(kills):
+        run.live_until_killed(rng)
+    end = run.live_to_the_end()
+    print(f"begun at {run.begins}", file=sys.stderr)
+    assert run.begins == sorted(run.begins), "a machine went back behind the one before"
+    assert run.begins[-1] > 0, "nothing was ever kept"
+    assert end == run.right[run.steps]
 
     machine.renew()
-    with life.start("0") as run:
-        assert life.begun(run, right) == STEPS
+    run.live_to_the_end()
+    assert run.begins[-1] == run.steps, "the end is not in the store"
 
 
-def test_a_run_killed_ten_times_ends_with_the_same_weights(machines, s3_store, rng, tmp_path):
-    survive(machines(s3_store, **QUICK).mount(), "last", rng, tmp_path)
+def test_a_run_that_saves_in_place_and_is_killed_ten_times_ends_with_the_same_weights(
+    machines, s3_store, rng, tmp_path
+):
+    survive(machines(s3_store, **QUICK).mount(), "last", 10, rng, tmp_path)
+
+
+@pytest.mark.parametrize("layout", ["rename", "directories"])
+def test_a_killed_run_ends_with_the_same_weights(layout, machines, s3_store, rng, tmp_path):
+    survive(machines(s3_store, **QUICK).mount(), layout, 3, rng, tmp_path)
 
 
 @pytest.mark.long
-def test_a_run_that_saves_directories_survives_as_well(machines, store, rng, tmp_path):
-    survive(machines(store, **QUICK).mount(), "directories", rng, tmp_path)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("layout", ["last", "rename", "directories"])
+def test_a_run_killed_thirty_times_ends_with_the_same_weights(layout, machines, store, rng, tmp_path):
+    survive(machines(store, **QUICK).mount(), layout, 30, rng, tmp_path)

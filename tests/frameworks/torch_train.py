@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch run as users write it: it saves every few steps and continues from what it finds.
 
-    torch_run.py DIRECTORY --steps N [--layout last|directories] [--pace SECONDS]
+    torch_train.py DIRECTORY --steps N [--layout last|rename|directories] [--pace SECONDS]
 
-  last          torch.save() over one file, in place
-  directories   step-N/ with model and optimizer, the highest N wins, two are kept
+  last          torch.save() over last.pt, in place
+  rename        torch.save() to a temporary name, then renamed over last.pt
+  directories   step-N/ with model and optimizer, two are kept; `latest` names the newest, in place
 """
 
 import argparse
 import hashlib
+import os
 import pathlib
 import shutil
 import time
@@ -37,7 +39,7 @@ def learn(model, optimizer, step):
     optimizer.step()
 
 
-def weights_digest(state):
+def digest(state):
     whole = hashlib.sha256()
     for name, tensor in sorted(state.items()):
         whole.update(name.encode() + tensor.numpy().tobytes())
@@ -47,9 +49,13 @@ def weights_digest(state):
 # ---- layouts ----
 
 
-def save_last(directory, model, optimizer, step):
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+def save_last(directory, state):
     torch.save(state, directory / "last.pt")
+
+
+def save_renamed(directory, state):
+    torch.save(state, directory / "last.pt.tmp")
+    os.replace(directory / "last.pt.tmp", directory / "last.pt")
 
 
 def load_last(directory):
@@ -57,28 +63,30 @@ def load_last(directory):
     return torch.load(path) if path.exists() else None
 
 
-def numbers(directory):
-    return sorted(int(p.name.split("-")[1]) for p in directory.glob("step-*"))
-
-
-def save_directory(directory, model, optimizer, step):
-    target = directory / f"step-{step}"
+def save_directory(directory, state):
+    target = directory / f"step-{state['step']}"
     target.mkdir(exist_ok=True)
-    torch.save(model.state_dict(), target / "model.pt")
-    torch.save({"optimizer": optimizer.state_dict(), "step": step}, target / "optimizer.pt")
-    for old in numbers(directory)[:-2]:
-        shutil.rmtree(directory / f"step-{old}")
+    torch.save(state["model"], target / "model.pt")
+    torch.save({"optimizer": state["optimizer"], "step": state["step"]}, target / "optimizer.pt")
+    (directory / "latest").write_text(target.name)
+    there = sorted(directory.glob("step-*"), key=lambda path: int(path.name.split("-")[1]))
+    for old in there[:-2]:
+        shutil.rmtree(old)
 
 
 def load_directory(directory):
-    found = numbers(directory)
-    if not found:
+    latest = directory / "latest"
+    if not latest.exists():
         return None
-    source = directory / f"step-{found[-1]}"
+    source = directory / latest.read_text()
     return torch.load(source / "optimizer.pt") | {"model": torch.load(source / "model.pt")}
 
 
-LAYOUTS = {"last": (save_last, load_last), "directories": (save_directory, load_directory)}
+LAYOUTS = {
+    "last": (save_last, load_last),
+    "rename": (save_renamed, load_last),
+    "directories": (save_directory, load_directory),
+}
 
 
 # ---- the run ----
@@ -93,14 +101,15 @@ def train(a):
         model.load_state_dict(found["model"])
         optimizer.load_state_dict(found["optimizer"])
         step = found["step"]
-    print(f"begins {step} {weights_digest(model.state_dict())}", flush=True)
+    print(f"begins {step} {digest(model.state_dict())}", flush=True)
     while step < a.steps:
         step += 1
         learn(model, optimizer, step)
         time.sleep(a.pace)
         if step % SAVE_EVERY == 0:
-            save(a.directory, model, optimizer, step)
-            print(f"saved {step} {weights_digest(model.state_dict())}", flush=True)
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+            save(a.directory, state)
+            print(f"saved {step} {digest(model.state_dict())}", flush=True)
 
 
 def main():
