@@ -29,7 +29,7 @@ def digest(path):
 
 
 def tree_of(root):
-    """{path below root: its digest, "-> TARGET" or "/"}; directories count, so an empty one is seen."""
+    """{path below root: its digest, "-> TARGET", "/" or "special MODE"}; empty directories are seen."""
     found = {}
     for directory, directories, files in os.walk(root):
         here = pathlib.Path(directory)
@@ -40,6 +40,8 @@ def tree_of(root):
                 found[key] = "-> " + os.readlink(path)
             elif path.is_dir():
                 found[key] = "/"
+            elif not path.is_file():
+                found[key] = f"special {path.stat().st_mode:o}"
             else:
                 found[key] = digest(path)
     return found
