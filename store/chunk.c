@@ -236,7 +236,7 @@ int chunk_unpack(enum codec codec, const void *stored, size_t stored_len, void *
 		if (stored_len != length)
 			return fault_set(f, -EPROTO, FAULT_FINAL, "raw: %zu bytes, not %zu",
 					 stored_len, length);
-		if (length > 0)
+		if (length > 0 && out != stored)
 			memmove(out, stored, length);
 		return 0;
 	case CODEC_ZSTD:

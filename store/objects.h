@@ -67,9 +67,10 @@ struct object_req {
 	uint8_t *dest;           /* GET: into this memory (len bytes), else into body */
 	const struct iovec *iov; /* PUT */
 	int iovs;
-	bool create_only;     /* PUT: fails with -EEXIST (RELOAD) if the key exists */
-	bool spoil_checksum;  /* PUT: send a wrong one; the probe asks whether anybody looks */
-	const char *after;    /* LIST: keys behind this one; may be NULL */
+	bool create_only;         /* PUT: fails with -EEXIST (RELOAD) if the key exists */
+	const uint32_t *checksum; /* PUT: the CRC-32C of iov where it is known, else NULL */
+	bool spoil_checksum;      /* PUT: send a wrong one; the probe asks whether anybody looks */
+	const char *after;        /* LIST: keys behind this one; may be NULL */
 	unsigned most;        /* LIST: at most so many keys; 0: all, in as many pages as it takes */
 	uint64_t deadline_ns; /* monotonic: give up then; 0: try for ever */
 	bool once;            /* no second try */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/crc32c.h"
+
 #define PACK_VERSION 1
 static const char head_magic[4] = {'H', 'F', 'P', 'K'};
 static const char tail_magic[4] = {'H', 'F', 'P', 'E'};
@@ -50,6 +52,7 @@ void pack_begin(struct pack_builder *p, enum pack_kind kind, uint64_t name)
 	p->name = name;
 	p->len = PACK_HEADER;
 	p->n = 0;
+	p->crc = crc32c_add(0, p->data, p->len);
 }
 
 size_t pack_room(const struct pack_builder *p)
@@ -83,6 +86,7 @@ void pack_commit(struct pack_builder *p, enum codec codec, size_t stored,
 		.stored = (uint32_t)stored,
 		.codec = (uint8_t)codec,
 	};
+	p->crc = crc32c_add(p->crc, pack_at(p), stored);
 	p->len += stored;
 }
 
@@ -130,6 +134,7 @@ size_t pack_end(struct pack_builder *p, const uint8_t secret[STORE_SECRET_BYTES]
 	at = put_le(at + sizeof(hash.b), p->n, 4);
 	memcpy(at, tail_magic, sizeof(tail_magic));
 	p->len = (size_t)(at + sizeof(tail_magic) - p->data);
+	p->crc = crc32c_add(p->crc, index, (size_t)(p->data + p->len - index));
 	return p->len;
 }
 

@@ -36,6 +36,7 @@ struct pack_builder {
 	uint64_t name;
 	size_t len;
 	size_t n;
+	uint32_t crc; /* CRC-32C of data[0..len): summed while the CPU's cache has what was added */
 };
 
 /* buffer: PACK_MAX bytes that outlive the builder, or NULL to allocate them.  -ENOMEM. */
@@ -64,7 +65,7 @@ void pack_commit(struct pack_builder *p, enum codec codec, size_t stored,
 bool pack_add(struct pack_builder *p, enum codec codec, const void *stored, size_t stored_len,
 	      const struct hash128 *hash, size_t length, struct place *out);
 
-/* Write index and trailer; the whole object is data[0..return). */
+/* Write index and trailer; the whole object is data[0..return), and p->crc its CRC-32C. */
 size_t pack_end(struct pack_builder *p, const uint8_t secret[STORE_SECRET_BYTES]);
 
 /* What a pack says of itself. */

@@ -91,6 +91,11 @@ static void checksum_header(uint32_t crc, char *out, size_t cap)
 	(void)snprintf(out, cap, "x-amz-checksum-crc32c: %s==", text); /* fits */
 }
 
+static uint32_t checksum_of(const struct object_req *r)
+{
+	return r->checksum ? *r->checksum : crc32c(r->iov, r->iovs);
+}
+
 /* The headers of this operation; returns their number. */
 static int build_headers(struct s3_request *q, const struct object_req *r)
 {
@@ -103,7 +108,7 @@ static int build_headers(struct s3_request *q, const struct object_req *r)
 		q->headers[n++] = q->range;
 	}
 	if (r->op == OBJECT_PUT) {
-		checksum_header(crc32c(r->iov, r->iovs) ^ r->spoil_checksum, q->checksum,
+		checksum_header(checksum_of(r) ^ r->spoil_checksum, q->checksum,
 				sizeof(q->checksum));
 		q->headers[n++] = q->checksum;
 		q->headers[n++] = "Content-Type: application/octet-stream";

@@ -267,6 +267,7 @@ static void send_open(struct packs *p)
 		.key = k->key,
 		.iov = &k->iov,
 		.iovs = 1,
+		.checksum = &k->b.crc,
 		.create_only = true,
 		.retrying = put_again,
 		.done = put_done,

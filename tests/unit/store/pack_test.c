@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "store/crc32c.h"
 #include "store/pack.h"
 #include "tests/unit/store/helpers.h"
 
@@ -72,6 +73,7 @@ static void a_pack_says_what_it_holds(void **state)
 	assert_int_equal(at[2].offset, PACK_HEADER + 3000);
 	len = pack_end(&p, secret);
 	assert_int_equal(len, PACK_HEADER + 6000 + 3 * PACK_ENTRY + PACK_TRAILER);
+	assert_int_equal(p.crc, crc32c_add(0, p.data, len));
 
 	assert_int_equal(scan(p.data, len, &info, &n, &f), 0);
 	assert_int_equal(n, 3);
@@ -98,6 +100,7 @@ static void chunks_may_be_compressed_straight_into_the_pack(void **state)
 	pack_commit(&p, CODEC_ZSTD, stored, &hash, CHUNK_MAX, &at);
 	assert_int_equal(scan(p.data, pack_end(&p, secret), &info, &n, &f), 0);
 	assert_int_equal(n, 1);
+	assert_int_equal(p.crc, crc32c_add(0, p.data, p.len));
 }
 
 static void a_full_pack_is_exactly_as_long_as_a_pack_may_be(void **state)
