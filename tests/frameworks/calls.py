@@ -82,7 +82,12 @@ def write(path, data):
 
 def elsewhere(program, *arguments):
     """What another process prints."""
-    command = [sys.executable, "-c", "import fcntl, os, struct, sys\n" + program, *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-c",
+        "import fcntl, os, struct, sys\n" + program,
+        *map(str, arguments),
+    ]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
 
 
@@ -116,7 +121,9 @@ def o_direct_sees_what_was_written_without(d):
 @check
 def dd_with_oflag_direct(d):
     source = write(d / "source", pattern(MIB)[:MIB])
-    subprocess.run(["dd", f"if={source}", f"of={d}/f", "bs=256K", "oflag=direct", "status=none"], check=True)
+    subprocess.run(
+        ["dd", f"if={source}", f"of={d}/f", "bs=256K", "oflag=direct", "status=none"], check=True
+    )
     return (d / "f").read_bytes() == source.read_bytes()
 
 
@@ -208,23 +215,38 @@ def ftruncate_up_and_down(d):
 def sparse_files_read_zeros(d):
     with opened(d / "f", os.O_RDWR | os.O_CREAT) as fd:
         os.pwrite(fd, b"end", 5 * MIB)
-        return [os.pread(fd, 10, MIB) == bytes(10), os.fstat(fd).st_size, os.pread(fd, 10, 5 * MIB).decode()]
+        return [
+            os.pread(fd, 10, MIB) == bytes(10),
+            os.fstat(fd).st_size,
+            os.pread(fd, 10, 5 * MIB).decode(),
+        ]
 
 
 @check
 def fallocate_keeps_or_grows_the_size(d):
     with opened(d / "f", os.O_RDWR | os.O_CREAT) as fd:
-        kept = error(lambda: sure(LIBC.fallocate(fd, FALLOC_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(MIB))))
+        kept = error(
+            lambda: sure(LIBC.fallocate(fd, FALLOC_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(MIB)))
+        )
         size = os.fstat(fd).st_size
         os.posix_fallocate(fd, 0, 10_000)
-        return [kept in ("OK", "ENOTSUP"), size, os.fstat(fd).st_size, os.pread(fd, 5, 9_000) == bytes(5)]
+        return [
+            kept in ("OK", "ENOTSUP"),
+            size,
+            os.fstat(fd).st_size,
+            os.pread(fd, 5, 9_000) == bytes(5),
+        ]
 
 
 @check
 def lseek_ends(d):
     write(d / "f", b"x" * 1000)
     with opened(d / "f", os.O_RDONLY) as fd:
-        return [os.lseek(fd, 0, os.SEEK_END), os.lseek(fd, 0, os.SEEK_HOLE), error(os.lseek, fd, 2000, os.SEEK_DATA)]
+        return [
+            os.lseek(fd, 0, os.SEEK_END),
+            os.lseek(fd, 0, os.SEEK_HOLE),
+            error(os.lseek, fd, 2000, os.SEEK_DATA),
+        ]
 
 
 # ---- names ----
@@ -236,7 +258,12 @@ def rename_over_a_file_that_is_being_read(d):
     write(d / "new", b"new")
     with opened(d / "old", os.O_RDONLY) as fd:
         os.rename(d / "new", d / "old")
-        return [os.read(fd, 10).decode(), os.fstat(fd).st_nlink, (d / "old").read_text(), sorted(os.listdir(d))]
+        return [
+            os.read(fd, 10).decode(),
+            os.fstat(fd).st_nlink,
+            (d / "old").read_text(),
+            sorted(os.listdir(d)),
+        ]
 
 
 @check
@@ -286,7 +313,13 @@ def hard_links(d):
     same = os.stat(d / "a").st_ino == os.stat(d / "b").st_ino
     links = os.stat(d / "a").st_nlink
     os.unlink(d / "a")
-    return [same, links, (d / "b").read_text(), os.stat(d / "b").st_nlink, error(os.link, d / "b", d / "b")]
+    return [
+        same,
+        links,
+        (d / "b").read_text(),
+        os.stat(d / "b").st_nlink,
+        error(os.link, d / "b", d / "b"),
+    ]
 
 
 @check
@@ -296,7 +329,12 @@ def symbolic_links(d):
     (d / "tmp").symlink_to("nowhere")
     first = (d / "latest").read_text()
     os.rename(d / "tmp", d / "latest")
-    return [first, os.readlink(d / "latest"), error(os.open, d / "latest", os.O_RDONLY), os.lstat(d / "latest").st_size]
+    return [
+        first,
+        os.readlink(d / "latest"),
+        error(os.open, d / "latest", os.O_RDONLY),
+        os.lstat(d / "latest").st_size,
+    ]
 
 
 @check
@@ -415,7 +453,11 @@ def mmap_shared_is_seen_by_another_process(d):
     write(d / "f", bytes(8 * KIB))
     with opened(d / "f", os.O_RDWR) as fd, mmap.mmap(fd, 0) as m:
         m[4096:4100] = b"seen"
-        program = "import mmap\nf = open(sys.argv[1], 'r+b'); print(mmap.mmap(f.fileno(), 0)[4096:4100].decode(), end='')"
+        program = """
+import mmap
+f = open(sys.argv[1], "r+b")
+print(mmap.mmap(f.fileno(), 0)[4096:4100].decode(), end="")
+"""
         return elsewhere(program, d / "f")
 
 
@@ -424,9 +466,13 @@ def mmap_shared_is_seen_by_another_process(d):
 
 @check
 def every_kind_of_sync(d):
-    with opened(d / "f", os.O_WRONLY | os.O_CREAT) as fd, opened(d, os.O_RDONLY | os.O_DIRECTORY) as dfd:
+    with opened(d / "f", os.O_WRONLY | os.O_CREAT) as fd, opened(
+        d, os.O_RDONLY | os.O_DIRECTORY
+    ) as dfd:
         os.write(fd, b"x" * 10_000)
-        ranged = error(lambda: sure(LIBC.sync_file_range(fd, ctypes.c_long(0), ctypes.c_long(0), 2)))
+        ranged = error(
+            lambda: sure(LIBC.sync_file_range(fd, ctypes.c_long(0), ctypes.c_long(0), 2))
+        )
         return [error(os.fsync, fd), error(os.fdatasync, fd), error(os.fsync, dfd), ranged,
                 error(lambda: sure(LIBC.syncfs(fd)))]  # fmt: skip
 
@@ -453,7 +499,9 @@ except BlockingIOError: print("busy", end="")
         fcntl.flock(f, fcntl.LOCK_EX)
         results = [elsewhere(program, d / "f", int(fcntl.LOCK_SH))]
         fcntl.flock(f, fcntl.LOCK_SH)
-        results += [elsewhere(program, d / "f", int(lock)) for lock in (fcntl.LOCK_SH, fcntl.LOCK_EX)]
+        results += [
+            elsewhere(program, d / "f", int(lock)) for lock in (fcntl.LOCK_SH, fcntl.LOCK_EX)
+        ]
         fcntl.flock(f, fcntl.LOCK_UN)
         return results + [elsewhere(program, d / "f", int(fcntl.LOCK_EX))]
 
@@ -507,7 +555,11 @@ def times_are_kept_to_the_nanosecond(d):
     (d / "dir").mkdir()
     seen = []
     for path in (d / "f", d / "dir"):
-        for ns in ((10**18 + 1, 10**18 + 999_999_999), (-1_000_000_001, -5), (4_300_000_000 * 10**9, 5)):
+        for ns in (
+            (10**18 + 1, 10**18 + 999_999_999),
+            (-1_000_000_001, -5),
+            (4_300_000_000 * 10**9, 5),
+        ):
             os.utime(path, ns=ns)
             seen.append([os.stat(path).st_atime_ns, os.stat(path).st_mtime_ns])
     return seen
@@ -521,7 +573,11 @@ def every_write_moves_the_times(d):
         os.utime(d / "f", ns=(0, 0))
         os.write(fd, b"2")
     after = os.stat(d / "f")
-    return [after.st_mtime_ns > 0, after.st_ctime_ns >= before.st_ctime_ns, after.st_ino == before.st_ino]
+    return [
+        after.st_mtime_ns > 0,
+        after.st_ctime_ns >= before.st_ctime_ns,
+        after.st_ino == before.st_ino,
+    ]
 
 
 @check
@@ -541,7 +597,12 @@ def user_xattrs(d):
     os.setxattr(d / "f", "user.b", b"x" * 1000)
     refused = error(os.setxattr, d / "f", "user.a", b"2", os.XATTR_CREATE)
     os.removexattr(d / "f", "user.a")
-    return [refused, error(os.getxattr, d / "f", "user.a"), os.listxattr(d / "f"), len(os.getxattr(d / "f", "user.b"))]
+    return [
+        refused,
+        error(os.getxattr, d / "f", "user.a"),
+        os.listxattr(d / "f"),
+        len(os.getxattr(d / "f", "user.b")),
+    ]
 
 
 @check
@@ -571,7 +632,14 @@ def terminals_are_not_claimed(d):
 def cloning_works_or_is_refused(d):
     write(d / "a", b"x" * 8192)
     with opened(d / "a", os.O_RDONLY) as a, opened(d / "b", os.O_WRONLY | os.O_CREAT) as b:
-        return error(fcntl.ioctl, b, FICLONE, a) in ("OK", "ENOTSUP", "ENOTTY", "EINVAL", "EXDEV", "ENOSYS")
+        return error(fcntl.ioctl, b, FICLONE, a) in (
+            "OK",
+            "ENOTSUP",
+            "ENOTTY",
+            "EINVAL",
+            "EXDEV",
+            "ENOSYS",
+        )
 
 
 @check
@@ -586,15 +654,31 @@ def special_files(d):
     os.mkfifo(d / "fifo")
     with socket.socket(socket.AF_UNIX) as s:
         s.bind(os.path.relpath(d / "socket"))
-    return [stat.S_ISFIFO(os.stat(d / "fifo").st_mode), stat.S_ISSOCK(os.stat(d / "socket").st_mode)]
+    return [
+        stat.S_ISFIFO(os.stat(d / "fifo").st_mode),
+        stat.S_ISSOCK(os.stat(d / "socket").st_mode),
+    ]
 
 
 @check
 def names_of_every_kind(d):
-    names = ["epoch=0-step=2.ckpt", "a b", "a:b", "é", "日本", "new\nline", "n" * 255, "-rf", "%2F", "'\""]
+    names = [
+        "epoch=0-step=2.ckpt",
+        "a b",
+        "a:b",
+        "é",
+        "日本",
+        "new\nline",
+        "n" * 255,
+        "-rf",
+        "%2F",
+        "'\"",
+    ]
     for name in names:
         write(d / name, name.encode())
-    return sorted(os.listdir(d)) == sorted(names) and all((d / n).read_bytes() == n.encode() for n in names)
+    return sorted(os.listdir(d)) == sorted(names) and all(
+        (d / n).read_bytes() == n.encode() for n in names
+    )
 
 
 def main():

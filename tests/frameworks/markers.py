@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A writer that imitates every way in which frameworks mark a checkpoint as complete, and its judge.
+"""A writer that marks checkpoints as complete in every way that frameworks do, and its judge.
 
     markers.py write DIR LEDGER [--secs N] [--seed S] [--rounds N]
     markers.py check DIR LEDGER --level order|atomic|quiet
 
-Each style saves into a directory of its own, again and again, with the calls of the framework that it
-imitates.  The ledger lies off the mount: before a save it gets what the save will write, after it what
-the directory then holds.
+Each style saves into a directory of its own, again and again, with the calls of the framework that
+it imitates.  The ledger lies off the mount: before a save it gets what the save will write, after
+it what the directory then holds.
 
   order    what a marker says is complete is complete (holds at any instant of any consistent cut)
-  atomic   no file is torn, and of sets without a marker the newest is whole (holds after any restore)
+  atomic   no file is torn, the newest set without a marker is whole (holds after any restore)
   quiet    every directory is exactly as it was after one of its saves (holds after a rest)
 """
 
@@ -108,7 +108,7 @@ class Style:
         self.ledger.add(self.n, self.whole_tree(), of=self.name)
 
     def whole_tree(self):
-        """What is there, but for what a killed predecessor left half-written: no restore shows that."""
+        """What is there, but for what a killed predecessor left half-written."""
         tree = tree_of(self.dir)
         torn = self.torn(tree)
         return {path: value for path, value in tree.items() if path not in torn}
@@ -227,7 +227,11 @@ class SymlinkRenamed(Style):
             (self.dir / f"ep{n}").unlink()
 
     def claims(self):
-        return [{os.readlink(self.dir / "latest"): "model.pt"}] if (self.dir / "latest").is_symlink() else []
+        return (
+            [{os.readlink(self.dir / "latest"): "model.pt"}]
+            if (self.dir / "latest").is_symlink()
+            else []
+        )
 
 
 class SymlinkReplaced(SymlinkRenamed):
@@ -344,7 +348,11 @@ class IndexLast(Directory):
 
     name = "sharded"
     prefix = "ckpt_"
-    files = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json")
+    files = (
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+    )
 
     def save(self):
         self.fill(self.dir / f"{self.prefix}{self.n}")
@@ -385,7 +393,13 @@ class NoMarker(Directory):
 
     name = "hf_trainer"
     prefix = "checkpoint-"
-    files = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "trainer_state.json")
+    files = (
+        "config.json",
+        "model.safetensors",
+        "optimizer.pt",
+        "rng_state.pth",
+        "trainer_state.json",
+    )
 
     def save(self):
         self.fill(self.dir / f"{self.prefix}{self.n}")
@@ -483,10 +497,25 @@ class Logs(Style):
 
 
 STYLES = [
-    RenameOver, InPlace, Safetensors, UnlinkThenLink, SymlinkRenamed, SymlinkReplaced, TwoInPlace, CopyLast,
-    LatestInPlace, DirectoryRenamed, MetadataLast, IndexLast, Unfinished, NoMarker, DeleteFirst,
-    CheckpointText, Json, Logs,
-]  # fmt: skip
+    RenameOver,
+    InPlace,
+    Safetensors,
+    UnlinkThenLink,
+    SymlinkRenamed,
+    SymlinkReplaced,
+    TwoInPlace,
+    CopyLast,
+    LatestInPlace,
+    DirectoryRenamed,
+    MetadataLast,
+    IndexLast,
+    Unfinished,
+    NoMarker,
+    DeleteFirst,
+    CheckpointText,
+    Json,
+    Logs,
+]
 
 
 # ---- the writer ----
@@ -518,22 +547,32 @@ class Judge:
 
     def set_is_whole(self, style, wanted, what):
         """All of `wanted` as one save planned it."""
-        seen = {name: digest(style.dir / path) for path, name in wanted.items() if (style.dir / path).exists()}
+        seen = {
+            name: digest(style.dir / path)
+            for path, name in wanted.items()
+            if (style.dir / path).exists()
+        }
         for plan in self.ledger.plans(style.name):
             if all(plan["tree"].get(name) == seen.get(name) for name in wanted.values()):
                 return
-        self.faults.append(f"{style.name}: {what} {sorted(wanted)} are not of one save (there: {sorted(seen)})")
+        self.faults.append(
+            f"{style.name}: {what} {sorted(wanted)} are not of one save (there: {sorted(seen)})"
+        )
 
     def order(self, style):
         for wanted in style.claims():
-            if any((style.dir / path).exists() or len(wanted) > 1 for path in wanted) or style.name.startswith("symlink"):
+            if any(
+                (style.dir / path).exists() or len(wanted) > 1 for path in wanted
+            ) or style.name.startswith("symlink"):
                 self.set_is_whole(style, wanted, "its marker is there, but")
 
     def atomic(self, style):
         self.order(style)
         for path in style.torn(tree_of(style.dir)):
             size = os.stat(style.dir / path).st_size
-            self.faults.append(f"{style.name}: {path} ({size} bytes) is no version that was ever whole")
+            self.faults.append(
+                f"{style.name}: {path} ({size} bytes) is no version that was ever whole"
+            )
         newest = style.newest_set()
         if newest:
             self.set_is_whole(style, newest, "the newest set,")

@@ -12,8 +12,8 @@ mkdir -p in/sub out
 # The same bytes each time, and nothing that compresses.
 noise()
 {
-	openssl enc -aes-128-ctr -K 00112233445566778899aabbccddeeff -iv "$2" -nosalt </dev/zero 2>/dev/null |
-		head -c "$1"
+	openssl enc -aes-128-ctr -K 00112233445566778899aabbccddeeff -iv "$2" -nosalt \
+		</dev/zero 2>/dev/null | head -c "$1"
 }
 
 noise $((mib * 1048576 + 123)) 00000000000000000000000000000001 >in/model.bin

@@ -32,11 +32,15 @@ def commit(db, number):
 def write(directory, commits):
     dbs = [opened(directory, mode) for mode in MODES]
     for db in dbs:
-        db.execute("create table if not exists trials (number, row, text, primary key (number, row))")
+        db.execute(
+            "create table if not exists trials (number, row, text, primary key (number, row))"
+        )
         db.execute("create table if not exists counts (n)")
         if not db.execute("select n from counts").fetchall():
             db.execute("insert into counts values (0)")
-    first = 1 + max(db.execute("select coalesce(max(number), 0) from trials").fetchone()[0] for db in dbs)
+    first = 1 + max(
+        db.execute("select coalesce(max(number), 0) from trials").fetchone()[0] for db in dbs
+    )
     for number in range(first, first + commits):
         for db in dbs:
             commit(db, number)

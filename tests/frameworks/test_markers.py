@@ -27,7 +27,13 @@ class Run:
         self.start()
 
     def start(self):
-        command = [sys.executable, str(WRITER), "write", str(self.machine.path), str(self.ledger.path)]
+        command = [
+            sys.executable,
+            str(WRITER),
+            "write",
+            str(self.machine.path),
+            str(self.ledger.path),
+        ]
         command += ["--seed", str(self.rng.randrange(10**6))]
         with open(self.output, "ab") as out:
             self.writer = Group(command, stdout=out, stderr=out)

@@ -20,7 +20,9 @@ SQLITE = HERE / "sqlite_db.py"
 
 
 def output_of(*command, cwd=None):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=120, check=False, cwd=cwd
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -32,7 +32,7 @@ def option_list(options):
 
 
 class Machine:
-    """One mount of `store` under `root`: mnt/ is the mount point, cache/ what dies with the machine."""
+    """One mount of `store` under `root`, at mnt/; cache/ dies with the machine."""
 
     def __init__(self, program, store, root, **options):
         self.program = str(program)
@@ -50,7 +50,7 @@ class Machine:
     # ---- the command line ----
 
     def environment(self):
-        """The caller's, with the store's keys; what sanitizers say goes into files of this machine."""
+        """The caller's, with the store's keys; sanitizers write into files of this machine."""
         reports = f"log_path={self.root}/sanitizer"
         return (
             os.environ
@@ -105,11 +105,12 @@ class Machine:
         assert done.returncode == 0, f"sync: {done.stderr}\n{self.log_text()[-4000:]}"
 
     def umount(self, *arguments, seconds=90, expect=0):
-        """`holdfast umount`, and the end of the daemon; what it printed.  expect=None: any status."""
+        """`holdfast umount` until the daemon has ended; what it printed.  None: any status."""
         done = self.command("umount", self.path, *arguments, timeout=seconds + 30)
-        assert expect in (done.returncode, None), (
-            f"umount: {done.returncode}, wanted {expect}: {done.stderr}\n{self.log_text()[-4000:]}"
-        )
+        assert expect in (
+            done.returncode,
+            None,
+        ), f"umount: {done.returncode}, wanted {expect}: {done.stderr}\n{self.log_text()[-4000:]}"
         if not os.path.ismount(self.path):
             wait_gone(self.pid, seconds)
             self.pid = None
@@ -187,8 +188,11 @@ class Machine:
 
     def story(self):
         """What a failed test wants to know of this machine."""
-        state = "has died by itself" if self.has_died() else "runs" if self.pid else "is not mounted"
-        return f"{self.root}: daemon {self.pid} {state}\n{self.log_text()[-6000:]}\n{self.complaints()}"
+        state = (
+            "has died by itself" if self.has_died() else "runs" if self.pid else "is not mounted"
+        )
+        said = f"{self.log_text()[-6000:]}\n{self.complaints()}"
+        return f"{self.root}: daemon {self.pid} {state}\n{said}"
 
     def complaints(self):
         """What the sanitizers said of the daemon and of the commands, if anything."""

@@ -29,7 +29,7 @@ def digest(path):
 
 
 def tree_of(root):
-    """{path below root: its digest, "-> TARGET", "/" or "special MODE"}; empty directories are seen."""
+    """{path below root: digest, "-> TARGET", "/" or "special MODE"}; directories count too."""
     found = {}
     for directory, directories, files in os.walk(root):
         here = pathlib.Path(directory)
@@ -52,7 +52,9 @@ def differences(was, now):
     lines = []
     for key in sorted(was.keys() | now.keys()):
         if was.get(key) != now.get(key):
-            lines.append(f"  {key}: {was.get(key, 'absent')[:12]} became {now.get(key, 'absent')[:12]}")
+            lines.append(
+                f"  {key}: {was.get(key, 'absent')[:12]} became {now.get(key, 'absent')[:12]}"
+            )
     return "\n".join(lines[:30])
 
 

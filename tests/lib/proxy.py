@@ -165,7 +165,9 @@ class Proxy:
 
     async def _serve(self, reader, writer):
         """One connection of a client's; each of its requests goes to the server by a new one."""
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        with contextlib.suppress(
+            ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError
+        ):
             while await self._exchange(reader, writer):
                 pass
         writer.close()
@@ -216,7 +218,9 @@ class Proxy:
         if answers_without_body(request, head):
             await writer.drain()
             return True
-        length = head.get("content-length") if not cut else Head.parse(raw[:-4]).get("content-length")
+        length = (
+            head.get("content-length") if not cut else Head.parse(raw[:-4]).get("content-length")
+        )
         if length is None:  # chunked, or until the connection ends: passed on as it comes
             await self._copy(reader, writer, None)
             return False

@@ -23,9 +23,13 @@ def refusal(machine, **options):
 # ---- where it is ----
 
 
-@pytest.mark.parametrize("uri", ["", "nonsense", "ftp://host/x", "s3://", "file://relative/path", "s3:///prefix"])
+@pytest.mark.parametrize(
+    "uri", ["", "nonsense", "ftp://host/x", "s3://", "file://relative/path", "s3:///prefix"]
+)
 def test_what_is_no_store_uri_is_named(program, uri):
-    done = subprocess.run([program, "mkfs", uri], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [program, "mkfs", uri], capture_output=True, text=True, timeout=30, check=False
+    )
     assert done.returncode in (1, 2)
     assert uri in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -68,7 +72,9 @@ def test_a_store_of_a_later_format_is_refused(machines, file_store):
 
 def test_a_second_mkfs_leaves_the_store_alone(program, file_store):
     before = file_store.path_of("store.json").read_bytes()
-    done = subprocess.run([program, "mkfs", file_store.uri], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [program, "mkfs", file_store.uri], capture_output=True, text=True, timeout=30, check=False
+    )
     assert done.returncode == 1
     assert file_store.uri in done.stderr or str(file_store.root) in done.stderr
     assert file_store.path_of("store.json").read_bytes() == before
@@ -196,14 +202,18 @@ def small_disk(tmp_path):
     """A disk of 24 MiB."""
     path = tmp_path / "disk"
     path.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", path], capture_output=True, check=False)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "none", path], capture_output=True, check=False
+    )
     if made.returncode != 0:
         pytest.skip("may not mount a tmpfs")
     yield path
     subprocess.run(["umount", "-l", path], check=False)
 
 
-def test_a_full_disk_is_said_to_the_writer_and_costs_nothing_that_was_closed(machines, file_store, small_disk):  # E01
+def test_a_full_disk_is_said_to_the_writer_and_costs_nothing_that_was_closed(
+    machines, file_store, small_disk
+):  # E01
     m = machines(file_store)
     m.cache = small_disk / "cache"
     m.mount()

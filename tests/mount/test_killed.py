@@ -51,7 +51,9 @@ def test_a_killed_daemon_keeps_what_was_closed_without_fsync(machine):
     assert contents(m.path) == wanted
 
 
-def test_a_newer_version_outlives_the_older_one_that_was_being_sent(machines, s3_store, proxy):  # D09
+def test_a_newer_version_outlives_the_older_one_that_was_being_sent(
+    machines, s3_store, proxy
+):  # D09
     m = machines(s3_store.through(proxy.endpoint)).mount()
     old, new = noise(3 * MIB, "old"), noise(3 * MIB, "new")
     proxy.spoil = lambda request: Late(600) if request.method == "PUT" else None
@@ -78,7 +80,9 @@ for i in range(10**9):
 """
 
 
-def test_an_append_that_the_daemon_had_answered_is_there_after_its_death(file_machine, tmp_path):  # D12
+def test_an_append_that_the_daemon_had_answered_is_there_after_its_death(
+    file_machine, tmp_path
+):  # D12
     m = file_machine
     count = tmp_path / "count"
     path = m.path / "log"
@@ -120,7 +124,9 @@ def test_a_cache_file_cut_to_half_never_shows_wrong_data(machines, file_store): 
     whole = m.root / "whole"
     shutil.copytree(m.cache, whole, symlinks=True)
 
-    for victim in sorted(p.relative_to(whole) for p in whole.rglob("*") if p.is_file() and p.stat().st_size > 1):
+    for victim in sorted(
+        p.relative_to(whole) for p in whole.rglob("*") if p.is_file() and p.stat().st_size > 1
+    ):
         m.wipe()
         shutil.copytree(whole, m.cache, symlinks=True)
         os.truncate(m.cache / victim, (m.cache / victim).stat().st_size // 2)

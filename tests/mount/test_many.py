@@ -32,7 +32,9 @@ def rank(root, barrier, results):
 def test_of_many_ranks_that_do_the_same_exactly_one_wins(file_machine):  # L07
     m = file_machine
     barrier, results = multiprocessing.Barrier(RANKS), multiprocessing.Queue()
-    ranks = [multiprocessing.Process(target=rank, args=(m.path, barrier, results)) for _ in range(RANKS)]
+    ranks = [
+        multiprocessing.Process(target=rank, args=(m.path, barrier, results)) for _ in range(RANKS)
+    ]
     for r in ranks:
         r.start()
     outcomes = [results.get(timeout=120) for _ in ranks]

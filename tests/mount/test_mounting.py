@@ -147,7 +147,9 @@ def test_umount_says_that_the_mount_point_is_in_use_and_the_mount_goes_on(file_m
     assert (m.path / "a").read_bytes() == b"onetwo"
 
 
-def test_umount_of_a_dead_store_ends_by_its_deadline_and_the_cache_goes_on(machines, s3_store, proxy):  # M02
+def test_umount_of_a_dead_store_ends_by_its_deadline_and_the_cache_goes_on(
+    machines, s3_store, proxy
+):  # M02
     m = machines(s3_store.through(proxy.endpoint)).mount()
     proxy.spoil = lambda request: Refused()
     write_new(m.path / "a", noise(MIB))

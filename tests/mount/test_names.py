@@ -173,7 +173,20 @@ def test_hard_links_and_symbolic_links_come_back_as_they_were(machine):
     assert (m.path / "three").read_bytes()[:7] == b"changed"
 
 
-NAMES = ("a+b", "a b", "a%20b", "a#b", "a?b", "a&b", "ü", "日本", "a'b\"c", "epoch=0-step=2.ckpt", "a\nb", "x" * 255)
+NAMES = (
+    "a+b",
+    "a b",
+    "a%20b",
+    "a#b",
+    "a?b",
+    "a&b",
+    "ü",
+    "日本",
+    "a'b\"c",
+    "epoch=0-step=2.ckpt",
+    "a\nb",
+    "x" * 255,
+)
 
 
 def test_a_name_is_kept_byte_for_byte(machine):  # F01

@@ -44,7 +44,9 @@ def each_part(machine, parts):
     for i, files in enumerate(parts, start=1):
         commit = m.status()["commit"]
         write_set(m.path, i, files)
-        m.until(lambda s, before=commit: s["commit"] > before or s["held_by"], "the part is looked at")
+        m.until(
+            lambda s, before=commit: s["commit"] > before or s["held_by"], "the part is looked at"
+        )
         m.replace()
         for number in numbers(m.path):
             assert_whole(m.path, number)
@@ -85,7 +87,9 @@ def test_keeping_only_the_last_checkpoint_never_leaves_none(machines, s3_store, 
         shutil.rmtree(m.path / "run", ignore_errors=True)
         (m.path / "run").mkdir()
         command = [sys.executable, "-c", KEEP_ONE, str(m.path / "run"), str(TESTS)]
-        with Group(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as w:
+        with Group(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as w:
             assert w.process.stdout.readline() == b"1\n"
             m.sync()
             w.process.stdin.write(b"\n")
@@ -101,7 +105,9 @@ def test_keeping_only_the_last_checkpoint_never_leaves_none(machines, s3_store, 
             assert data == noise(400_000, (steps[-1], i)), f"step {steps[-1]} of {steps}"
 
 
-def test_a_removed_checkpoint_comes_back_if_nothing_replaced_it_in_time(machines, file_store):  # L01
+def test_a_removed_checkpoint_comes_back_if_nothing_replaced_it_in_time(
+    machines, file_store
+):  # L01
     m = machines(file_store).mount()
     write_new(m.path / "last.pt", noise(MIB, 1))
     m.sync()

@@ -158,7 +158,9 @@ def test_a_file_that_grows_while_it_is_being_sent_keeps_its_size(machines, s3_st
     assert (m.path / "a").read_bytes() == data
 
 
-def test_a_store_that_denies_writing_takes_nothing_from_the_reader(machines, s3_store, proxy):  # B24
+def test_a_store_that_denies_writing_takes_nothing_from_the_reader(
+    machines, s3_store, proxy
+):  # B24
     m = machines(s3_store.through(proxy.endpoint)).mount()
     old, new = noise(2 * MIB, "old"), noise(2 * MIB, "new")
     write_new(m.path / "a", old)
