@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls, shell tools and SQLite: on a mount as on a local disk, and on the next machine as before."""
+"""Calls, shell tools and SQLite: on a mount as on a local disk, and after it as before."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores that are not there, not ours, damaged or unwilling: what is said, and that the rest works."""
+"""Stores that are not there, damaged or unwilling: what is said, and that the rest works."""
 
 import errno
 import json
