@@ -11,7 +11,7 @@
  *	/cut-chunk           the same in chunks
  *	/hang                200, sends 10 of 100 bytes, then nothing
  *	/silent              reads and says nothing
- *	/slow                200, ten bytes, one each 30 ms
+ *	/slow                200, ten bytes, one each 150 ms
  *	/die-when-kept       as /count on a new connection; a kept one ends without an answer
  *	/reset               resets the connection
  *	/garbage             does not speak HTTP
@@ -187,7 +187,7 @@ static void server_slow(int fd)
 {
 	(void)server_send(fd, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", 39);
 	for (int i = 0; i < 10; i++) {
-		(void)poll(NULL, 0, 30);
+		(void)poll(NULL, 0, 150);
 		(void)server_send(fd, "s", 1);
 	}
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/base/hand_clock.h"
 #include "tests/unit/lane/rig.h"
 
 /* ---- rigs ---- */
@@ -38,10 +39,23 @@ static int compressing(void **state)
 
 static int end(void **state)
 {
+	hand_clock_run();
 	fake_release();
 	rig_free(*state);
 	fake_reset();
 	return 0;
+}
+
+/* Others have their turn. */
+static void nap(void)
+{
+	usleep(1000);
+}
+
+static void wait_for_puts(unsigned n)
+{
+	while (FAKE_LOOK(fake.in_flight) < n)
+		nap();
 }
 
 static struct lanes_counts counts(struct rig *g)
@@ -447,6 +461,27 @@ static void note_cut(struct upload *u)
 	done_one(&cut_seen);
 }
 
+/* All of it lies in packs then, whether those are sent or not. */
+static void upload_and_wait_for_cut(struct rig *g, struct upload *u)
+{
+	cut_seen.n = 0;
+	u->cut = note_cut;
+	lanes_upload(g->lanes, u);
+	done_wait(&cut_seen, 1);
+}
+
+/* What has no place in a pack goes through the lane: it has looked at its packs since. */
+static void have_a_turn(struct rig *g)
+{
+	for (int i = 0; i < 2; i++) {
+		scoped(fd_close) int fd = rig_file("x", 1);
+		struct upload u = {.fd = fd, .len = 1, .inline_ok = true};
+
+		assert_int_equal(rig_upload(g, &u), 0);
+		extents_fini(&u.out);
+	}
+}
+
 static void what_follows_is_handed_in_before_the_store_answers(void **state)
 {
 	struct rig *g = *state;
@@ -458,14 +493,12 @@ static void what_follows_is_handed_in_before_the_store_answers(void **state)
 			       .by_content = true,
 			       .open_end = true,
 			       .urgent = true,
-			       .cut = note_cut,
 			       .done = rig_upload_done,
 			       .arg = &d};
 	struct upload second;
 
 	FAKE_LOOK(fake.hold = true);
-	lanes_upload(g->lanes, &first);
-	done_wait(&cut_seen, 1);
+	upload_and_wait_for_cut(g, &first);
 	second = (struct upload){.fd = fd,
 				 .off = first.taken,
 				 .len = 12 * MIB - first.taken,
@@ -494,7 +527,7 @@ static void text(uint8_t *data, size_t len, uint64_t seed)
 static void content_is_compressed_while_packs_wait_for_the_link(void **state)
 {
 	struct rig *g = *state;
-	const size_t len = 120 * MIB;
+	const size_t len = 90 * MIB; /* four packs, and what becomes less than a fifth */
 	scoped(free) uint8_t *data = malloc(len);
 	scoped(fd_close) int fd = -1;
 	struct done d = DONE_NONE;
@@ -505,14 +538,12 @@ static void content_is_compressed_while_packs_wait_for_the_link(void **state)
 	FAKE_LOOK(fake.hold = true);
 	u = (struct upload){
 		.fd = fd, .len = len, .urgent = true, .done = rig_upload_done, .arg = &d};
-	lanes_upload(g->lanes, &u);
-	while (FAKE_LOOK(fake.in_flight) < 4)
-		usleep(1000);
-	usleep(500000); /* time to fill the fifth */
+	upload_and_wait_for_cut(g, &u);
+	assert_int_equal(FAKE_LOOK(fake.puts), 4);
 	fake_release();
 	done_wait(&d, 1);
 	assert_int_equal(u.rc, 0);
-	assert_in_range(FAKE_LOOK(fake.put_bytes), MIB, len - 16 * MIB);
+	assert_in_range(FAKE_LOOK(fake.put_bytes), 64 * MIB, len - 12 * MIB);
 	assert_comes_back(g, &u.out, data, len);
 	extents_fini(&u.out);
 }
@@ -522,22 +553,22 @@ static void content_is_compressed_while_packs_wait_for_the_link(void **state)
 static void four_packs_are_in_flight_and_no_more(void **state)
 {
 	struct rig *g = *state;
-	scoped(free) uint8_t *data = rig_bytes(150 * MIB, 1);
-	scoped(fd_close) int fd = rig_file(data, 150 * MIB);
+	const size_t len = 70 * MIB; /* the fifth has room for the end of it, and waits */
+	scoped(free) uint8_t *data = rig_bytes(len, 1);
+	scoped(fd_close) int fd = rig_file(data, len);
 	struct done d = DONE_NONE;
 	struct upload u = {
-		.fd = fd, .len = 150 * MIB, .urgent = true, .done = rig_upload_done, .arg = &d};
+		.fd = fd, .len = len, .urgent = true, .done = rig_upload_done, .arg = &d};
 
 	FAKE_LOOK(fake.hold = true);
-	lanes_upload(g->lanes, &u);
-	while (FAKE_LOOK(fake.in_flight) < 4)
-		usleep(1000);
-	usleep(200000); /* it could read everything meanwhile */
+	upload_and_wait_for_cut(g, &u);
+	have_a_turn(g);
 	assert_int_equal(FAKE_LOOK(fake.puts), 4);
-	assert_int_equal(counts(g).queued_bytes, 150 * MIB);
+	assert_int_equal(counts(g).queued_bytes, len);
 	fake_release();
 	done_wait(&d, 1);
 	assert_int_equal(u.rc, 0);
+	assert_int_equal(FAKE_LOOK(fake.puts), 5);
 	assert_int_equal(FAKE_LOOK(fake.most_in_flight), 4);
 	assert_int_equal(counts(g).queued_bytes, 0);
 	assert_true(counts(g).rate_bps > 0);
@@ -575,26 +606,25 @@ static void small_files_share_a_pack(void **state)
 	}
 }
 
-static uint64_t now_ms(void)
-{
-	return clock_mono(&clock_system) / NS_PER_MS;
-}
-
 static void what_nobody_waits_for_is_held_for_a_second(void **state)
 {
 	struct rig *g = *state;
 	scoped(fd_close) int fd = rig_file("hello", 5);
 	struct done d = DONE_NONE;
 	struct upload u = {.fd = fd, .len = 5, .done = rig_upload_done, .arg = &d};
-	uint64_t start = now_ms();
 
-	lanes_upload(g->lanes, &u);
+	hand_clock_stop();
+	upload_and_wait_for_cut(g, &u);
+	hand_clock_move(NS_PER_S - 1);
+	have_a_turn(g);
+	assert_int_equal(FAKE_LOOK(fake.puts), 0);
+	hand_clock_move(1);
 	done_wait(&d, 1);
 	assert_int_equal(u.rc, 0);
-	assert_in_range(now_ms() - start, 990, 5000);
 	extents_fini(&u.out);
 }
 
+/* In the tests that follow time stands still: what is held then never ends. */
 static void a_pack_that_is_large_enough_is_not_held(void **state)
 {
 	struct rig *g = *state;
@@ -602,12 +632,11 @@ static void a_pack_that_is_large_enough_is_not_held(void **state)
 	scoped(fd_close) int fd = rig_file(data, 8 * MIB);
 	struct done d = DONE_NONE;
 	struct upload u = {.fd = fd, .len = 8 * MIB, .done = rig_upload_done, .arg = &d};
-	uint64_t start = now_ms();
 
+	hand_clock_stop();
 	lanes_upload(g->lanes, &u);
 	done_wait(&d, 1);
 	assert_int_equal(u.rc, 0);
-	assert_in_range(now_ms() - start, 0, 900);
 	extents_fini(&u.out);
 }
 
@@ -617,14 +646,13 @@ static void nothing_is_held_back_in_a_hurry(void **state)
 	scoped(fd_close) int fd = rig_file("hello", 5);
 	struct done d = DONE_NONE;
 	struct upload u = {.fd = fd, .len = 5, .done = rig_upload_done, .arg = &d};
-	uint64_t start = now_ms();
 
-	lanes_upload(g->lanes, &u);
-	usleep(100000);
+	hand_clock_stop();
+	upload_and_wait_for_cut(g, &u);
+	have_a_turn(g);
 	assert_int_equal(FAKE_LOOK(fake.puts), 0);
 	lanes_hurry(g->lanes, true);
 	done_wait(&d, 1);
-	assert_in_range(now_ms() - start, 100, 900);
 	assert_int_equal(u.rc, 0);
 	lanes_hurry(g->lanes, false);
 	extents_fini(&u.out);
@@ -637,13 +665,12 @@ static void an_urgent_upload_sends_what_another_held_back(void **state)
 	struct done d = DONE_NONE;
 	struct upload u = {.fd = fd, .len = 5, .done = rig_upload_done, .arg = &d};
 	struct upload same;
-	uint64_t start = now_ms();
 
-	lanes_upload(g->lanes, &u);
-	usleep(100000);
+	hand_clock_stop();
+	upload_and_wait_for_cut(g, &u);
+	have_a_turn(g);
 	assert_int_equal(FAKE_LOOK(fake.puts), 0);
 	assert_int_equal(send_bytes(g, "hello", 5, false, &same), 0);
-	assert_in_range(now_ms() - start, 100, 900);
 	done_wait(&d, 1);
 	assert_int_equal(u.rc, 0);
 	assert_int_equal(FAKE_LOOK(fake.puts), 1);
@@ -651,23 +678,61 @@ static void an_urgent_upload_sends_what_another_held_back(void **state)
 	extents_fini(&same.out);
 }
 
+/* An upload whose first read lasts until another has been handed in. */
+struct overtaken {
+	struct upload u;
+	struct done begun, go_on;
+	struct done over;
+	bool first; /* it has ended, and the other had not */
+	const struct done *other;
+};
+
+static int wait_in_the_read(struct upload *u, uint8_t *data, size_t len, uint64_t off)
+{
+	struct overtaken *slow = u->arg;
+
+	done_one(&slow->begun);
+	done_wait(&slow->go_on, 1);
+	return 0;
+}
+
+static void slow_ends(struct upload *u)
+{
+	struct overtaken *slow = u->arg;
+
+	slow->first = slow->other->n == 0; /* the only lane's thread ends both */
+	done_one(&slow->over);
+}
+
 static void an_urgent_upload_overtakes(void **state)
 {
 	struct rig *g = *state;
-	scoped(free) uint8_t *data = rig_bytes(200 * MIB, 1);
-	scoped(fd_close) int fd = rig_file(data, 200 * MIB);
+	const size_t len = 100 * MIB;
+	scoped(free) uint8_t *data = rig_bytes(len, 1);
+	scoped(fd_close) int fd = rig_file(data, len);
+	scoped(fd_close) int small = rig_file("hello", 5);
 	struct done d = DONE_NONE;
-	struct upload slow = {.fd = fd, .len = 200 * MIB, .done = rig_upload_done, .arg = &d};
-	struct upload fast;
+	struct overtaken slow = {
+		.u = {.fd = fd, .len = len, .patch = wait_in_the_read, .done = slow_ends},
+		.begun = DONE_NONE,
+		.go_on = DONE_NONE,
+		.over = DONE_NONE,
+		.other = &d,
+	};
+	struct upload fast = {
+		.fd = small, .len = 5, .urgent = true, .done = rig_upload_done, .arg = &d};
 
-	lanes_upload(g->lanes, &slow);
-	while (FAKE_LOOK(fake.puts) == 0)
-		usleep(100);
-	assert_int_equal(send_bytes(g, "hello", 5, false, &fast), 0);
-	assert_true(counts(g).queued_bytes > 0); /* the slow one is still there */
+	slow.u.arg = &slow;
+	lanes_upload(g->lanes, &slow.u);
+	done_wait(&slow.begun, 1);
+	lanes_upload(g->lanes, &fast);
+	done_one(&slow.go_on);
 	done_wait(&d, 1);
-	assert_comes_back(g, &slow.out, data, 200 * MIB);
-	extents_fini(&slow.out);
+	done_wait(&slow.over, 1);
+	assert_false(slow.first);
+	assert_int_equal(fast.rc, 0);
+	assert_comes_back(g, &slow.u.out, data, len);
+	extents_fini(&slow.u.out);
 	extents_fini(&fast.out);
 }
 
@@ -692,8 +757,7 @@ static void a_cancelled_upload_ends_and_its_packs_are_not_sent(void **state)
 				       .arg = &d};
 		lanes_upload(g->lanes, &u[i]);
 	}
-	while (FAKE_LOOK(fake.in_flight) < 2)
-		usleep(1000);
+	wait_for_puts(2);
 	for (int i = 0; i < 3; i++)
 		lanes_cancel(g->lanes, &u[i]);
 	done_wait(&d, 3); /* although no PUT was answered */
@@ -722,11 +786,10 @@ static void a_pack_that_another_upload_needs_goes_on(void **state)
 	same.arg = &second;
 	FAKE_LOOK(fake.hold = true);
 	lanes_upload(g->lanes, &u);
-	while (FAKE_LOOK(fake.in_flight) < 1)
-		usleep(1000);
+	wait_for_puts(1);
 	lanes_upload(g->lanes, &same); /* on the other lane */
 	while (counts(g).deduped_bytes < 3 * MIB)
-		usleep(1000);
+		nap();
 	lanes_cancel(g->lanes, &u);
 	done_wait(&first, 1);
 	assert_int_equal(u.rc, -ECANCELED);
@@ -756,7 +819,7 @@ static void lanes_that_go_away_end_every_upload(void **state)
 		lanes_upload(g->lanes, &u[i]);
 	}
 	if (*state)
-		usleep(30000);
+		wait_for_puts(2);
 	rig_free(g);
 	assert_int_equal(d.n, 6);
 	for (int i = 0; i < 6; i++)
@@ -800,11 +863,10 @@ static void a_failed_pack_fails_the_upload_of_another_lane_too(void **state)
 				       .done = rig_upload_done,
 				       .arg = &d};
 		lanes_upload(g->lanes, &u[i]);
-		while (FAKE_LOOK(fake.in_flight) < 1)
-			usleep(1000);
+		wait_for_puts(1);
 	}
 	while (counts(g).deduped_bytes < 3 * MIB)
-		usleep(1000);
+		nap();
 	fake_release();
 	done_wait(&d, 2);
 	for (int i = 0; i < 2; i++) {
@@ -835,8 +897,7 @@ static void a_store_that_asks_for_less_gets_less_at_once(void **state)
 	FAKE_LOOK((fake.hold = true, fake.fail_code = -EBUSY, fake.fail_class = FAULT_PACED,
 		   fake.fail_puts = 4));
 	lanes_upload(g->lanes, &u);
-	while (FAKE_LOOK(fake.in_flight) < 4)
-		usleep(1000);
+	wait_for_puts(4);
 	fake_release(); /* all four are told to slow down */
 	FAKE_LOOK(fake.most_in_flight = 0);
 	done_wait(&d, 1);

@@ -19,10 +19,13 @@
 
 enum { SCRIPT_MOST = 16 };
 
+/* Far more than a busy machine needs: only what hangs takes so long. */
+enum { HANGS_MS = 60000 };
+
 struct client {
 	struct fake_s3 *server;
 	const char *script[SCRIPT_MOST]; /* raw answers; the last one is repeated; "": hang up */
-	unsigned hang_ms;                /* before each answer */
+	_Atomic bool silent;             /* no answer until it is false */
 	struct loop *loop;
 	struct store *store;
 	struct objects *objects;
@@ -33,12 +36,11 @@ static void play(void *arg, const struct fake_request *r, unsigned number, struc
 {
 	struct client *c = arg;
 	const char *answer = NULL;
-	struct timespec pause = {.tv_nsec = c->hang_ms * 1000000L};
 
 	for (unsigned i = 0; i <= number && i < SCRIPT_MOST && c->script[i]; i++)
 		answer = c->script[i];
-	if (c->hang_ms)
-		nanosleep(&pause, NULL);
+	while (c->silent)
+		usleep(1000);
 	if (answer)
 		buf_add(out, answer, strlen(answer));
 }
@@ -78,6 +80,7 @@ static int end(void **state)
 {
 	struct client *c = *state;
 
+	c->silent = false;
 	objects_close(c->objects);
 	store_free(c->store);
 	loop_free(c->loop);
@@ -311,8 +314,8 @@ static void slow_down_waits_as_long_as_it_is_told(void **state)
 	c->script[2] = EMPTY_200;
 	assert_int_equal(put(c, "k", false), 0);
 	assert_requests(c, 3);
-	assert_in_range(ms_between(c, 0, 1), 1000, 2000);
-	assert_in_range(ms_between(c, 1, 2), 500, 2000); /* the second wait of its own */
+	assert_in_range(ms_between(c, 0, 1), 1000, HANGS_MS);
+	assert_in_range(ms_between(c, 1, 2), 500, HANGS_MS); /* the second wait of its own */
 }
 
 static void a_store_that_asks_for_more_time_than_there_is_ends_the_request(void **state)
@@ -331,24 +334,24 @@ static void at_the_deadline_the_last_reason_is_told(void **state)
 	uint64_t begin = clock_mono(&clock_system), took;
 
 	c->script[0] = ERROR("500", "InternalError");
-	assert_int_equal(objects_put(c->objects, "k", "", 0, false, in_ms(600), &c->f), -EREMOTEIO);
+	assert_int_equal(objects_put(c->objects, "k", "", 0, false, in_ms(1500), &c->f), -EREMOTEIO);
 	took = (clock_mono(&clock_system) - begin) / NS_PER_MS;
-	assert_in_range(took, 400, 1500);
+	assert_in_range(took, 400, HANGS_MS);
 	assert_says(&c->f, "gave up after");
 	assert_says(&c->f, "500 InternalError");
-	assert_in_range(fake_s3_requests(c->server), 3, 12);
+	assert_in_range(fake_s3_requests(c->server), 2, 20);
 }
 
 static void a_server_that_never_answers_meets_the_deadline(void **state)
 {
 	struct client *c = *state;
-	uint64_t begin = clock_mono(&clock_system), took;
+	uint64_t deadline_ns = in_ms(200);
 
-	c->hang_ms = 900;
+	c->silent = true;
 	c->script[0] = EMPTY_200;
-	assert_int_equal(objects_put(c->objects, "k", "", 0, false, in_ms(200), &c->f), -ETIMEDOUT);
-	took = (clock_mono(&clock_system) - begin) / NS_PER_MS;
-	assert_in_range(took, 200, 800);
+	assert_int_equal(objects_put(c->objects, "k", "", 0, false, deadline_ns, &c->f),
+			 -ETIMEDOUT);
+	assert_true(clock_mono(&clock_system) >= deadline_ns);
 	assert_says(&c->f, "PUT k");
 }
 
@@ -372,7 +375,7 @@ static void a_request_under_way_can_be_cancelled(void **state)
 	};
 	struct object_req waits = {.op = OBJECT_GET, .key = "k", .deadline_ns = in_ms(150)};
 
-	c->hang_ms = 300;
+	c->silent = true;
 	c->script[0] = PART_206("0-3/4", "4", "1234");
 	objects_start(c->objects, &r);
 	assert_int_equal(calls, 0);
