@@ -109,11 +109,19 @@ static int file_before_change(struct mount *m, struct node *n, uint64_t now, str
 	return 0;
 }
 
-static void file_touched(struct mount *m, struct node *n)
+/* Its bytes change, or it is finished with them. */
+static void file_changes(struct mount *m, struct node *n, uint64_t now)
+{
+	if (!file_is_log(m, n, now))
+		mount_changed(m, now);
+	node_touch(&m->nodes, n);
+}
+
+static void file_touched(struct mount *m, struct node *n, uint64_t now)
 {
 	n->attr.mtime_ns = n->attr.ctime_ns = clock_wall(m->clock);
 	n->attr_dirty = true;
-	node_touch(&m->nodes, n);
+	file_changes(m, n, now);
 }
 
 /* Keep live's file open, or no longer. */
@@ -152,7 +160,7 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 	f->only_grown = false;
 	note_content(w, n, false);
 	f->facts.last_write_ns = now;
-	file_touched(m, n);
+	file_touched(m, n, now);
 	note_node(w, n);
 	return 0;
 }
@@ -188,42 +196,62 @@ static void writer_goes(struct file *f, bool appends, uint64_t now)
 		f->facts.first_writer_open_ns = f->append_since_ns = 0;
 }
 
-int file_open(struct mount *m, uint64_t id, int flags, struct handle **out)
+/* What open(2) does to the file itself; under lock. */
+static int open_file(struct mount *m, struct node *n, int flags, pid_t tid, pid_t tgid)
+{
+	bool writes = (flags & O_ACCMODE) != O_RDONLY;
+	struct note w = NOTE_EMPTY;
+	uint64_t now = mount_now(m);
+	struct file *f = n->file;
+	int rc;
+
+	if (m->read_only && (writes || (flags & O_TRUNC)))
+		return m->read_only;
+	rc = file_content(m, n, &w);
+	if (rc == 0 && (flags & O_TRUNC) && (file_size(n) || !f->changed || f->live_is_sealed)) {
+		rc = file_restart(m, n, now, &w);
+		f->writer_tid = tid;
+		f->writer_tgid = tgid;
+	}
+	if (rc == 0 && writes && f->fresh)
+		file_begins(n, now, &w);
+	if (rc == 0)
+		rc = note_done(m, &w);
+	buf_fini(&w.entries);
+	return rc;
+}
+
+/* Heads, and the directories at the tail of zips. */
+static void fetch_ends(struct mount *m, struct node *n, struct content *c)
+{
+	if (content_is_whole(c))
+		return;
+	hydrate_ahead(m, n, c, 0, 1);
+	hydrate_ahead(m, n, c, content_size(c) - 1, 1);
+}
+
+int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle **out)
 {
 	bool writes = (flags & O_ACCMODE) != O_RDONLY, first;
-	struct handle *h = calloc(1, sizeof(*h));
-	struct note w = NOTE_EMPTY;
-	struct content *c = NULL;
+	pid_t tgid = flags & O_TRUNC ? death_tgid(tid) : 0;
+	scoped(free) struct handle *h = calloc(1, sizeof(*h));
+	scoped(content_unref) struct content *c = NULL;
 	struct node *n;
-	uint64_t now = mount_now(m);
-	int rc = 0;
+	int rc;
 
 	if (!h)
 		return -ENOMEM;
 	mount_lock(m);
 	n = node_find(&m->nodes, id);
-	if (!n || !n->file)
-		rc = n ? -EINVAL : -ENOENT;
-	else if (m->read_only && (writes || (flags & O_TRUNC)))
-		rc = m->read_only;
-	if (rc == 0)
-		rc = file_content(m, n, &w);
-	if (rc == 0 && (flags & O_TRUNC) && (file_size(n) || !n->file->changed || n->file->live_is_sealed))
-		rc = file_restart(m, n, now, &w);
-	if (rc == 0 && writes && n->file->fresh)
-		file_begins(n, now, &w);
-	if (rc == 0)
-		rc = note_done(m, &w);
+	rc = !n ? -ENOENT : !n->file ? -EINVAL : open_file(m, n, flags, tid, tgid);
 	if (rc < 0) {
-		buf_fini(&w.entries);
 		mount_unlock(m);
-		free(h);
 		return rc;
 	}
 	*h = (struct handle){.node = n, .flags = flags, .writes = writes, .appends = writes && (flags & O_APPEND),
 			     .wrote = flags & O_TRUNC};
 	if (writes)
-		writer_comes(n->file, h->appends, now);
+		writer_comes(n->file, h->appends, mount_now(m));
 	h->past_cache = n->file->past_cache;
 	if ((flags & O_ACCMODE) == O_WRONLY)
 		n->file->past_cache = true;
@@ -234,17 +262,13 @@ int file_open(struct mount *m, uint64_t id, int flags, struct handle **out)
 	c = content_ref(n->file->live);
 	mount_unlock(m);
 
-	if (first && !content_is_whole(c)) { /* heads, and the directories at the tail of zips */
-		uint64_t size = content_size(c);
-
-		hydrate_ahead(m, n, c, 0, 1);
-		hydrate_ahead(m, n, c, size - 1, 1);
-	}
-	content_unref(c);
-	*out = h;
+	if (first)
+		fetch_ends(m, n, c);
+	*out = take(&h);
 	return 0;
 }
 
+/* What is public of it changes, so it is a change like another: whoever syncs behind it waits for it. */
 static void file_seals(struct mount *m, struct node *n, uint64_t now, bool pid0, pid_t tgid, struct note *w)
 {
 	struct file *f = n->file;
@@ -255,6 +279,8 @@ static void file_seals(struct mount *m, struct node *n, uint64_t now, bool pid0,
 		f->first_seal_ns = now;
 	m->last_seal_ns = now;
 	m->last_seal_tgid = tgid;
+	file_changes(m, n, now);
+	note_node(w, n);
 	note_sealed(w, n, 0, file_size(n), &n->attr);
 }
 
@@ -273,7 +299,8 @@ int file_flush(struct mount *m, struct handle *h, pid_t tid)
 	tgid = tid ? death_tgid(tid) : 0;
 	mount_lock(m);
 	now = mount_now(m);
-	if (f->changed && !f->live_is_sealed && (!tid || !f->writer_tgid || f->writer_tgid == tgid)) {
+	/* Under a write of another thread it is none: that write ends later. */
+	if (f->changed && !f->live_is_sealed && !f->writing && (!tid || !f->writer_tgid || f->writer_tgid == tgid)) {
 		if (kind == CLOSE_CLEAN)
 			file_seals(m, h->node, now, tid == 0, tgid, &w);
 		else
@@ -301,22 +328,24 @@ void file_release(struct mount *m, struct handle *h)
 
 /* ---- bytes ---- */
 
-static struct content *live_ref(struct mount *m, struct node *n)
+static struct content *live_ref(struct mount *m, struct node *n, bool *damaged)
 {
 	struct content *c;
 
 	mount_lock(m);
 	c = content_ref(n->file->live);
+	*damaged = n->file->damaged;
 	mount_unlock(m);
 	return c;
 }
 
 ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off)
 {
-	scoped(content_unref) struct content *c = live_ref(m, h->node);
+	bool damaged;
+	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
 	ssize_t got;
 
-	if (h->node->file->damaged)
+	if (damaged)
 		return -EIO;
 	for (;;) {
 		int rc;
@@ -333,23 +362,40 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 	return got;
 }
 
+/* What is about to be changed, and by whom. */
+struct change {
+	pid_t tid;
+	bool mapped;
+	bool always_grows; /* else it does if it begins at the end, or behind it */
+	uint64_t from;
+};
+
+/* lock, with the process of the one who writes known: asked for only when it is another. */
+static pid_t writer_lock(struct mount *m, const struct file *f, pid_t tid)
+{
+	pid_t tgid;
+
+	mount_lock(m);
+	if (tid == f->writer_tid)
+		return f->writer_tgid;
+	mount_unlock(m);
+	tgid = tid ? death_tgid(tid) : 0;
+	mount_lock(m);
+	return tgid;
+}
+
 /*
  * The two halves of every change of bytes: before it the sealed version is named and the writer
  * noted; after it times are set.  Between them the bytes change without the lock.
  */
-static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, bool mapped, struct content **out)
+static int change_begin(struct mount *m, struct node *n, const struct change *x, struct content **out)
 {
 	struct file *f = n->file;
 	struct note w = NOTE_EMPTY;
-	pid_t tgid = f->writer_tgid;
-	uint64_t now;
-	int rc;
+	pid_t tgid = writer_lock(m, f, x->tid);
+	uint64_t now = mount_now(m);
+	int rc = m->read_only ? m->read_only : f->damaged ? -EIO : 0;
 
-	if (tid != f->writer_tid && !mapped)
-		tgid = tid ? death_tgid(tid) : 0;
-	mount_lock(m);
-	now = mount_now(m);
-	rc = m->read_only;
 	if (rc == 0)
 		rc = file_content(m, n, &w);
 	if (rc == 0)
@@ -357,15 +403,15 @@ static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, 
 	if (rc == 0)
 		rc = note_done(m, &w);
 	if (rc == 0) {
-		if (!mapped) {
-			f->writer_tid = tid;
+		if (!x->mapped) {
+			f->writer_tid = x->tid;
 			f->writer_tgid = tgid;
 		}
 		f->facts.last_write_ns = now;
-		f->facts.last_write_unknown = mapped;
-		f->only_grown = f->only_grown && grows;
+		f->facts.last_write_unknown = x->mapped;
+		f->only_grown = f->only_grown && (x->always_grows || x->from >= file_size(n));
 		f->writing++;
-		node_touch(&m->nodes, n);
+		file_changes(m, n, now);
 		*out = content_ref(f->live);
 	}
 	buf_fini(&w.entries);
@@ -376,13 +422,15 @@ static int change_begin(struct mount *m, struct node *n, pid_t tid, bool grows, 
 static void change_end(struct mount *m, struct node *n, bool kill_priv)
 {
 	struct file *f = n->file;
+	uint64_t now;
 
 	mount_lock(m);
+	now = mount_now(m);
 	f->writing--;
-	f->facts.last_write_ns = mount_now(m);
+	f->facts.last_write_ns = now;
 	if (kill_priv) /* HANDLE_KILLPRIV_V2: ours to do */
 		n->attr.mode &= ~(uint32_t)(S_ISUID | (n->attr.mode & S_IXGRP ? S_ISGID : 0));
-	file_touched(m, n);
+	file_touched(m, n, now);
 	mount_unlock(m);
 }
 
@@ -390,12 +438,13 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 {
 	scoped(content_unref) struct content *c = NULL;
 	struct node *n = h->node;
+	struct change x = {.tid = tid, .mapped = mapped, .always_grows = h->appends, .from = off};
 	uint64_t at = off;
 	ssize_t put;
 	int rc;
 
 	evict_wait_room(m);
-	rc = change_begin(m, n, tid, h->appends || off >= file_size(n), mapped, &c);
+	rc = change_begin(m, n, &x, &c);
 	if (rc < 0)
 		return rc;
 	h->wrote = true;
@@ -407,51 +456,56 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 	return put;
 }
 
-int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
+/* By path, and nobody has it open for writing: then nobody will close it.  Under lock. */
+static int truncated(struct mount *m, struct node *n, struct note *w)
+{
+	if (n->file->facts.writers_open == 0)
+		file_seals(m, n, mount_now(m), false, 0, w);
+	else
+		note_node(w, n);
+	return note_done(m, w);
+}
+
+static int truncate_to(struct mount *m, struct node *n, uint64_t size, pid_t tid)
 {
 	scoped(content_unref) struct content *c = NULL;
+	int rc = change_begin(m, n, &(struct change){.tid = tid, .from = size}, &c);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = content_truncate(c, size)) == -ENODATA)
+		if ((rc = hydrate(m, n, c, size ? size - 1 : 0, 1, false)) < 0)
+			break;
+	change_end(m, n, false);
+	return rc;
+}
+
+int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
+{
 	struct note w = NOTE_EMPTY;
 	struct node *n;
-	uint64_t now;
 	int rc;
 
 	mount_lock(m);
-	now = mount_now(m);
 	n = node_find(&m->nodes, id);
 	rc = !n ? -ENOENT : !n->file ? (node_is_dir(n) ? -EISDIR : -EINVAL) : m->read_only;
-	if (rc == 0)
-		n->pins++;
-	if (rc == 0 && size == 0) {
-		rc = file_restart(m, n, now, &w);
-		if (rc == 0 && n->file->facts.writers_open == 0)
-			file_seals(m, n, now, false, 0, &w);
-		if (rc == 0)
-			rc = note_done(m, &w);
-		n->pins--;
-		buf_fini(&w.entries);
+	if (rc < 0) {
 		mount_unlock(m);
 		return rc;
 	}
-	mount_unlock(m);
-	if (rc < 0)
-		return rc;
-
-	rc = change_begin(m, n, tid, size >= file_size(n), false, &c);
-	if (rc == 0) {
-		while ((rc = content_truncate(c, size)) == -ENODATA)
-			if ((rc = hydrate(m, n, c, size ? size - 1 : 0, 1, false)) < 0)
-				break;
-		change_end(m, n, false);
+	n->pins++;
+	if (size == 0) {
+		rc = file_restart(m, n, mount_now(m), &w);
+	} else {
+		mount_unlock(m);
+		rc = truncate_to(m, n, size, tid);
+		mount_lock(m);
 	}
-	mount_lock(m);
-	if (rc == 0 && n->file->facts.writers_open == 0)
-		file_seals(m, n, mount_now(m), false, 0, &w); /* by path: nobody will close it */
-	if (rc == 0) {
-		note_node(&w, n);
-		rc = note_done(m, &w);
-	}
+	if (rc == 0)
+		rc = truncated(m, n, &w);
+	buf_fini(&w.entries);
 	n->pins--;
-	if (!n->opens)
+	if (!n->opens && n->file->live)
 		content_rest(n->file->live);
 	mount_unlock(m);
 	return rc;
@@ -459,18 +513,17 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
 
 int file_fsync(struct mount *m, struct handle *h, bool data_only)
 {
-	scoped(content_unref) struct content *c = live_ref(m, h->node);
+	bool damaged;
+	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
 	struct file *f = h->node->file;
 	struct note w = NOTE_EMPTY;
-	int rc = content_sync(c, data_only);
+	int rc = damaged ? -EIO : content_sync(c, data_only);
 
 	if (rc < 0)
 		return rc;
 	mount_lock(m);
-	if (f->changed && !f->live_is_sealed && !f->writing) {
-		note_node(&w, h->node);
+	if (f->changed && !f->live_is_sealed && !f->writing)
 		file_seals(m, h->node, mount_now(m), false, f->writer_tgid, &w);
-	}
 	rc = note_done(m, &w);
 	mount_unlock(m);
 	if (rc == 0)
@@ -483,7 +536,8 @@ int file_fsync(struct mount *m, struct handle *h, bool data_only)
 int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid)
 {
 	scoped(content_unref) struct content *c = NULL;
-	int rc = change_begin(m, h->node, tid, mode == 0 || mode == FALLOC_FL_KEEP_SIZE, false, &c);
+	struct change x = {.tid = tid, .always_grows = mode == 0 || mode == FALLOC_FL_KEEP_SIZE};
+	int rc = change_begin(m, h->node, &x, &c);
 
 	if (rc < 0)
 		return rc;
@@ -498,9 +552,10 @@ int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uin
 
 off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence)
 {
-	scoped(content_unref) struct content *c = live_ref(m, h->node);
+	bool damaged;
+	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
 
-	return content_seek(c, off, whence);
+	return damaged ? -EIO : content_seek(c, off, whence);
 }
 
 #define COPY_PIECE (1u << 20)

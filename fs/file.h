@@ -26,7 +26,7 @@ struct handle {
 	bool past_cache; /* bytes were written that the kernel's cache may not have seen */
 };
 
-int file_open(struct mount *m, uint64_t id, int flags, struct handle **out);
+int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle **out);
 /* FLUSH: a close(2) of one descriptor by `tid`. */
 int file_flush(struct mount *m, struct handle *h, pid_t tid);
 void file_release(struct mount *m, struct handle *h);

@@ -120,14 +120,16 @@ static int freeze_content(struct mount *m, struct moment *x, struct moment_node 
 			return rc;
 		view_unref(f->sealed);
 		f->sealed = v;
+		f->live_is_sealed = !f->writing; /* what a log is just getting comes with the next moment */
 		f->sealed_attr = n->attr;
-		f->live_is_sealed = true;
 		f->only_grown = true;
 		if (!f->first_seal_ns)
 			f->first_seal_ns = now;
 	}
 	if (!f->changed)
 		return 0;
+	if (f->live_is_sealed)
+		f->sealed_attr = n->attr; /* its times may have been set since */
 	if (f->sealed) {
 		mn->view = view_ref(f->sealed);
 		mn->rec.attr.size = view_size(f->sealed);
@@ -355,6 +357,7 @@ static void settle_note(struct note *w, const struct node *n)
 			note_unnamed(w, n);
 		return;
 	}
+	note_node(w, n); /* a log's size and times were not told of as it grew */
 	note_content(w, n, true);
 	note_present(w, n);
 }

@@ -72,7 +72,8 @@ struct mount {
 	char why_read_only[256];
 	unsigned room_wanted; /* writers that wait for a commit to make contents droppable */
 	bool journal_failed; /* an entry could not be written: nothing changes until the journal is written anew */
-	uint64_t last_change_ns; /* of anything but a log */
+	uint64_t last_change_ns; /* of names and attributes */
+	uint64_t first_change_ns; /* of anything but a log, since the newest freeze; 0: none */
 	uint64_t last_seal_ns;   /* of any file */
 	int last_seal_tgid;
 
@@ -88,6 +89,12 @@ uint64_t mount_new_pack(void *mount);
 static inline uint64_t mount_now(const struct mount *m)
 {
 	return clock_mono(m->clock);
+}
+/* Under lock. */
+static inline void mount_changed(struct mount *m, uint64_t now)
+{
+	if (!m->first_change_ns)
+		m->first_change_ns = now;
 }
 static inline void mount_lock(struct mount *m)
 {

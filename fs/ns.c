@@ -43,6 +43,7 @@ static void dir_changed(struct mount *m, struct node *dir)
 	dir->attr_dirty = true;
 	node_touch(&m->nodes, dir);
 	m->last_change_ns = mount_now(m);
+	mount_changed(m, m->last_change_ns);
 }
 
 static void inode_changed(struct mount *m, struct node *n)
@@ -51,6 +52,7 @@ static void inode_changed(struct mount *m, struct node *n)
 	n->attr_dirty = true;
 	node_touch(&m->nodes, n);
 	m->last_change_ns = mount_now(m);
+	mount_changed(m, m->last_change_ns);
 }
 
 /* The live name now leads to `to` (NULL: nowhere). */
@@ -60,6 +62,8 @@ static void name_set(struct mount *m, struct name *name, struct node *to)
 	name->home = to ? to->home : 0;
 	name->type = to ? node_type(to) : 0;
 	name->appeared_ns = mount_now(m);
+	if (to && to->id == name->base.id)
+		name->cut = false; /* it has come back */
 	if (to)
 		node_named(to, name->dir->id, name->text);
 	name_touch(&m->nodes, name);

@@ -358,7 +358,7 @@ static void open_mode(fuse_req_t req, struct fuse_file_info *fi, struct handle *
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct handle *h;
-	int rc = file_open(mount_of(req), ino, fi->flags, &h);
+	int rc = file_open(mount_of(req), ino, fi->flags, caller(req), &h);
 
 	if (rc < 0) {
 		reply_rc(req, rc);
@@ -386,7 +386,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 			break; /* else one more, and unlinked it */
 	}
 	if (rc == 0) {
-		rc = file_open(m, a.id, fi->flags, &h);
+		rc = file_open(m, a.id, fi->flags, caller(req), &h);
 		if (rc < 0)
 			ns_forget(m, a.id, 1);
 	}

@@ -436,7 +436,7 @@ static int adopt_view(struct mount *m, struct node *n, struct old_file *x, struc
 	return recall(n, &x->view);
 }
 
-/* Times are those of the old file if it changed after its last note. */
+/* Of a file that was being written: its last note is older than its last write. */
 static void adopt_times(struct node *n)
 {
 	struct stat st;
@@ -496,7 +496,8 @@ static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 		x->sealed = false;
 	}
 	file->changed = true;
-	adopt_times(n);
+	if (!x->sealed)
+		adopt_times(n);
 	if (x->view.number)
 		rc = adopt_view(m, n, x, f);
 	file->facts.last_write_ns = now;
@@ -505,6 +506,7 @@ static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 		file->facts.clean_close_ns = now;
 	else
 		file->facts.killed_ns = now;
+	file->writer_tgid = -1; /* who only opens and closes it did not finish it */
 	n->attr_dirty = true;
 	node_touch(&m->nodes, n);
 	return rc;
@@ -604,11 +606,19 @@ static void compact_notes(struct note *w, struct mount *m)
 	note_counters(w, m->inode_reserved, m->pack_reserved);
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next)
 		note_node(w, (struct node *)((char *)l - offsetof(struct node, dirty)));
-	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next)
-		note_name(w, (struct name *)((char *)l - offsetof(struct name, dirty)));
-	for (const struct node *n = m->nodes.by_id; n; n = n->hh.next)
+	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next) {
+		const struct name *e = (struct name *)((char *)l - offsetof(struct name, dirty));
+
+		if (!list_on(&e->dir->dirty)) /* without it the replay would not look into it */
+			note_node(w, e->dir);
+		note_name(w, e);
+	}
+	for (const struct node *n = m->nodes.by_id; n; n = n->hh.next) {
+		if (!node_is_dir(n) && n->names != n->links && !list_on(&n->dirty))
+			note_node(w, n); /* its public name is not the live one */
 		if (n->file && n->file->live && (n->names || n->links))
 			compact_file(w, n);
+	}
 }
 
 void replay_compact(struct mount *m)
