@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 
 #define OWNER_NAME "store" /* holds the id of the store it is a cache of */
+#define LOOKING "/ro"      /* where a read-only mount has its own */
 
 /* /var/cache/holdfast/ID for root, else under the user's own cache directory. */
 static char *default_path(const struct store_id *id)
@@ -154,7 +155,10 @@ int cachedir_open(struct mount *m, struct fault *f)
 	rc = resolve(m->opts.cache, real);
 	if (rc < 0)
 		return fault_errno(f, rc, "cache %s", m->opts.cache);
-	rc = check_places(m, real, f);
+	if (m->opts.read_only) /* not among what a writer may have left unsent */
+		rc = strlen(real) + strlen(LOOKING) < sizeof(real) ? (strcat(real, LOOKING), 0) : -ENAMETOOLONG;
+	if (rc == 0)
+		rc = check_places(m, real, f);
 	if (rc < 0)
 		return rc;
 	rc = make_path(real);

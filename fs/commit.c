@@ -31,6 +31,7 @@ struct record {
 	struct record_head head;
 	struct run *run;
 	struct buf raw; /* I1 */
+	bool unsure;    /* it may be there already: no answer came */
 	bool on_log;    /* its number is taken by it */
 };
 
@@ -49,17 +50,20 @@ struct committer {
 	struct record record;
 	uint64_t gap_from_ns;   /* when the last commit was frozen */
 	uint64_t retry_ns;      /* not before */
+	uint64_t put_until_ns;  /* a run's pack is given up; 0: never */
+	bool lanes_over;        /* nothing can be packed any more */
 	uint64_t looked_ns;     /* at the log, or put something on it */
 	bool newest_quiet;      /* facts of the newest commit, for vouch() */
 	char newest_holder[NAME_MAX_BYTES + 1];
-	uint64_t newest_seq, newest_frozen_ns, changed_ns;
+	uint64_t newest_seq, newest_frozen_ns;
+	uint64_t changed_ns;    /* first change after it, if another moment was frozen since; else m->first_change_ns */
 	uint64_t vouch_ns;      /* ask again then; 0: only a newer commit can change the verdict */
 	uint64_t vouched_ack_ns;
 
 	/* under the mount's lock */
 	pthread_cond_t wake;    /* for the thread */
 	pthread_cond_t moved;   /* for those who wait for it */
-	bool kicked, ending;
+	_Atomic bool kicked, ending; /* looked at without it, too */
 	uint64_t number, good, newest, floor;
 	uint64_t durable_seq;   /* changes up to here are in `good` */
 	unsigned waiters;
@@ -67,7 +71,7 @@ struct committer {
 	uint64_t good_frozen_ns;
 	int64_t good_time_ns;
 	uint64_t commits;
-	bool fenced;
+	_Atomic bool fenced;    /* as these */
 	struct vouch_reason why;
 	struct fault fault;     /* the newest that keeps commits back */
 	uint64_t faults;
@@ -122,13 +126,15 @@ static void record_drop(struct record *r)
 
 static int sink_put(struct pack_sink *sink, const void *data, size_t len, uint64_t *pack, struct fault *f)
 {
-	return lanes_put_pack(sink->arg, data, len, pack, f);
+	struct committer *c = sink->arg;
+
+	return lanes_put_pack(c->m->lanes, data, len, c->put_until_ns, pack, f);
 }
 
 /* The body of a record: the run itself, or where it lies. */
 static int record_body(struct committer *c, struct run *run, uint16_t *flags, struct buf *out, struct fault *f)
 {
-	struct pack_sink sink = {.put = sink_put, .arg = c->m->lanes};
+	struct pack_sink sink = {.put = sink_put, .arg = c};
 	struct run_ref ref;
 	int rc;
 
@@ -187,7 +193,7 @@ static bool base_due(const struct committer *c)
 /* The present state as one run in packs; the record that is being made is the first above it. */
 static int make_base(struct committer *c, struct record_head *h, struct fault *f)
 {
-	struct pack_sink sink = {.put = sink_put, .arg = c->m->lanes};
+	struct pack_sink sink = {.put = sink_put, .arg = c};
 	struct block_source src;
 	int rc;
 
@@ -206,6 +212,8 @@ static int make_body_run(struct committer *c, struct record *r, bool last, struc
 	bool due = state_depth(c->m->state) + 1 >= CUMULATIVE_EVERY;
 	int rc = 0;
 
+	if (c->lanes_over)
+		return 0;
 	if ((due || last) && base_due(c))
 		rc = make_base(c, &r->head, f);
 	else if (due && r->run)
@@ -275,27 +283,16 @@ static int record_append(struct committer *c, struct fault *f)
 
 /* ---- good ---- */
 
-/* Facts that only the live tree knows: the first change but of logs since the newest commit was frozen. */
-static void look_for_changes(struct committer *c, uint64_t now, bool *growing)
+/* Is a file being written that never was whole? */
+static bool any_growing(struct mount *m, uint64_t now)
 {
-	struct mount *m = c->m;
-	uint64_t changed = m->last_change_ns > c->newest_frozen_ns ? m->last_change_ns : 0;
-
-	*growing = false;
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
-		struct node *n = (struct node *)((char *)l - offsetof(struct node, dirty));
-		uint64_t wrote;
+		const struct node *n = (struct node *)((char *)l - offsetof(struct node, dirty));
 
-		if (!n->file || !n->file->changed || file_is_log(m, n, now))
-			continue;
-		wrote = n->file->facts.last_write_ns;
-		if (wrote > c->newest_frozen_ns && (!changed || wrote < changed))
-			changed = wrote;
-		if (!file_ever_sealed(m, n, now) && n->file->facts.writers_open)
-			*growing = true;
+		if (n->file && n->file->facts.writers_open && !file_is_log(m, n, now) && !file_ever_sealed(m, n, now))
+			return true;
 	}
-	if (changed && !c->changed_ns)
-		c->changed_ns = changed;
+	return false;
 }
 
 /* Is the newest commit (the one in flight included) good?  Sets why and vouch_ns. */
@@ -305,11 +302,11 @@ static bool newest_is_good(struct committer *c)
 	struct vouch_reason why = {.objection = 0};
 	uint64_t now = mount_now(c->m);
 	enum vouch_verdict verdict;
-	bool growing;
 	int rc;
 
 	mount_lock(c->m);
-	look_for_changes(c, now, &growing);
+	in.unsealed_growing = any_growing(c->m, now);
+	in.changed_ns = c->changed_ns ? c->changed_ns : c->m->first_change_ns;
 	/* It was not quiet when it was frozen; nothing came since, and now it is. */
 	if (c->newest_seq == c->m->nodes.seq && moment_quiet(c->m, now, NULL))
 		c->newest_quiet = true;
@@ -317,8 +314,6 @@ static bool newest_is_good(struct committer *c)
 	mount_unlock(c->m);
 	in.quiet = c->newest_quiet;
 	in.holder = c->newest_holder[0] ? c->newest_holder : NULL;
-	in.changed_ns = c->changed_ns;
-	in.unsealed_growing = growing;
 	rc = gains_input(c->gains, c->m, &in);
 	if (rc < 0)
 		in.failed = true;
@@ -370,14 +365,29 @@ static void healed(struct committer *c)
 
 /* ---- one moment's way ---- */
 
-static bool freeze_due(struct committer *c, uint64_t now)
+static bool all_clean(const struct mount *m)
+{
+	return !list_on(&m->nodes.dirty_names) && !list_on(&m->nodes.dirty_nodes);
+}
+
+/* Would a moment of now be worth more than the one that waits already? */
+static bool better_than(const struct moment *pending, const struct mount *m, bool quiet, bool overdue)
+{
+	if (!pending)
+		return true;
+	if (pending->seq == m->nodes.seq)
+		return quiet && !pending->quiet;
+	return quiet || overdue || !pending->quiet;
+}
+
+/* overdue: somebody has waited long enough for a quiet one. */
+static bool freeze_due(struct committer *c, uint64_t now, bool quiet, bool overdue)
 {
 	const struct track_policy *p = &c->m->opts.policy;
-	bool quiet = moment_quiet(c->m, now, NULL);
 
-	if (!list_on(&c->m->nodes.dirty_names) && !list_on(&c->m->nodes.dirty_nodes))
+	if (all_clean(c->m) || !better_than(c->pending, c->m, quiet, overdue))
 		return false;
-	if (c->ack_ns && (quiet || now - c->ack_ns >= p->ack_wait_ns))
+	if (c->ack_ns && (quiet || overdue))
 		return true;
 	if (c->m->room_wanted) /* who waits is what keeps it from being quiet */
 		return now - c->gap_from_ns >= ROOM_GAP_NS;
@@ -388,34 +398,50 @@ static bool freeze_due(struct committer *c, uint64_t now)
 	return quiet || now - c->gap_from_ns >= p->patience_ns;
 }
 
-/* Nothing differs from the base: if that is all good, every change so far is durable. */
-static void nothing_to_commit(struct committer *c)
+/* Nothing that can be published differs from the base: the newest commit is of this instant, too. */
+static void nothing_to_commit(struct committer *c, bool quiet)
 {
-	if (c->flying || c->pending || c->good != c->newest)
+	if (c->flying || c->pending)
+		return;
+	c->newest_seq = c->m->nodes.seq;
+	c->newest_quiet = c->newest_quiet || quiet;
+	if (c->good != c->newest)
 		return;
 	c->durable_seq = c->m->nodes.seq;
 	pthread_cond_broadcast(&c->moved);
 }
 
-static void freeze(struct committer *c, struct moment **out)
+/* Under lock.  A newer moment replaces the one that waits. */
+static int freeze_pending(struct committer *c, uint64_t now)
 {
 	struct mount *m = c->m;
-	uint64_t now;
 	int rc;
+
+	moment_free(take(&c->pending));
+	rc = moment_freeze(m, now, &c->pending);
+	if (rc == 0) {
+		if (!c->changed_ns)
+			c->changed_ns = m->first_change_ns;
+		m->first_change_ns = 0;
+	}
+	return rc;
+}
+
+static void freeze(struct committer *c)
+{
+	struct mount *m = c->m;
+	bool quiet, overdue;
+	uint64_t now;
+	int rc = 0;
 
 	mount_lock(m);
 	now = mount_now(m);
-	rc = -EAGAIN;
-	if (m->read_only)
-		goto out;
-	if (freeze_due(c, now)) {
-		moment_free(*out); /* a newer quiet instant replaces it */
-		*out = NULL;
-		rc = moment_freeze(m, now, out);
-	}
-	if (rc == -EAGAIN && !list_on(&m->nodes.dirty_names) && !list_on(&m->nodes.dirty_nodes))
-		nothing_to_commit(c);
-out:
+	quiet = moment_quiet(m, now, NULL);
+	overdue = c->ack_ns && now - c->ack_ns >= m->opts.policy.ack_wait_ns;
+	if (!m->read_only && freeze_due(c, now, quiet, overdue))
+		rc = freeze_pending(c, now);
+	if (!m->read_only && (all_clean(m) || (rc == -EAGAIN && (quiet || overdue))))
+		nothing_to_commit(c, quiet);
 	mount_unlock(m);
 	if (rc < 0 && rc != -EAGAIN)
 		log_error("freeze: %s", strerror(-rc));
@@ -504,9 +530,11 @@ static int put_record(struct committer *c, int (*make)(struct committer *c, stru
 	}
 	if (rc != -ECANCELED && !c->fenced)
 		faulted(c, &f);
-	if (rc != -EAGAIN && !c->record.on_log)
+	if (rc == -EAGAIN)
+		c->record.unsure = true;
+	if (rc == -ECANCELED || (!c->record.on_log && !c->record.unsure))
 		record_drop(&c->record);
-	else
+	if (rc == -EAGAIN || c->record.on_log)
 		c->retry_ns = 0; /* the same bytes again, at once: each try waits in the store's client */
 	return rc;
 }
@@ -566,7 +594,7 @@ static void look_at_log(struct committer *c)
 	bool dirty;
 
 	mount_lock(m);
-	dirty = list_on(&m->nodes.dirty_names) || list_on(&m->nodes.dirty_nodes);
+	dirty = !all_clean(m);
 	mount_unlock(m);
 	if (!dirty || c->flying || c->record.raw.len || now - c->looked_ns < LOOK_NS)
 		return;
@@ -584,7 +612,7 @@ static void step(struct committer *c)
 	look_at_log(c);
 	if (c->fenced)
 		return;
-	freeze(c, &c->pending);
+	freeze(c);
 	if (!c->flying && !c->record.raw.len && c->pending)
 		take_off(c);
 	if (c->flying) {
@@ -652,7 +680,7 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
 	/* What a replayed journal left dirty is in no commit yet. */
-	if (at->good == at->newest && !list_on(&m->nodes.dirty_names) && !list_on(&m->nodes.dirty_nodes))
+	if (at->good == at->newest && all_clean(m))
 		c->durable_seq = m->nodes.seq;
 	cond_init_monotonic(&c->wake);
 	cond_init_monotonic(&c->moved);
@@ -752,7 +780,7 @@ int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
 	if (!c)
 		return 0; /* read-only: nothing to wait for */
 	mount_lock(m);
-	want = m->nodes.seq;
+	want = ++m->nodes.seq; /* a moment of now or later: what is sealed by time alone counts no change */
 	faults = c->faults;
 	waiter_comes(c, mount_now(m));
 	while (c->durable_seq < want) {
@@ -794,10 +822,9 @@ static int release(struct committer *c, uint64_t deadline_ns, struct fault *f)
 	do {
 		rc = put_record(c, release_make);
 	} while ((rc == -EAGAIN || rc == -ECANCELED) && (!deadline_ns || mount_now(c->m) < deadline_ns));
-	if (rc < 0) {
-		*f = c->fault;
-		return rc;
-	}
+	if (rc < 0)
+		return c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", c->m->why_read_only)
+				 : fault_set(f, rc, FAULT_SOON, "not released: %s", c->fault.text);
 	record_drop(&c->record);
 	return left_over ? release(c, deadline_ns, f) : 0; /* that was one whose answer had not come */
 }
@@ -810,9 +837,13 @@ int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fa
 	if (!c || c->fenced)
 		return c && c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", m->why_read_only) : 0;
 	rc = discard ? 0 : committer_sync(m, deadline_ns, f);
+	if (rc < 0 || discard)
+		lanes_stop(m->lanes); /* the thread may wait for a pack that never arrives */
 	thread_end(c);
 	if (rc < 0)
 		return rc;
+	c->put_until_ns = deadline_ns;
+	c->lanes_over = discard;
 	return release(c, deadline_ns, f);
 }
 
@@ -822,12 +853,13 @@ void committer_status(struct mount *m, struct commit_status *out)
 	const char *holder = "";
 	uint64_t now = mount_now(m);
 
+	mount_lock(m);
 	*out = (struct commit_status){.commit = state_head(m->state)->number};
 	if (!c) { /* read-only: what it shows */
 		out->good = out->commit;
+		mount_unlock(m);
 		return;
 	}
-	mount_lock(m);
 	out->commit = c->newest;
 	out->good = c->good;
 	out->number = c->number;

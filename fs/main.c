@@ -216,8 +216,7 @@ static int begin(struct program *p, struct fault *f)
 		return 0;
 	ctl_close(p->ctl, rc, f);
 	session_free(p->session);
-	(void)mount_end(m, mount_now(m) + NS_PER_S, true, &(struct fault){.code = 0}); /* nothing was written */
-	mount_fini(m);
+	mount_give_up(m);
 	return rc;
 }
 

@@ -55,7 +55,7 @@ void sender_free(struct sender *s)
 {
 	if (!s)
 		return;
-	wait_idle(s); /* lanes_free() came first, or ends them */
+	wait_idle(s); /* lanes_stop() came first, or ends them */
 	(void)pthread_mutex_destroy(&s->lock);
 	(void)pthread_cond_destroy(&s->idle);
 	free(s);
@@ -105,10 +105,10 @@ static void sending_ends(struct sending *x, int rc, const struct fault *f)
 		s->rc = rc;
 		s->fault = *f;
 	}
+	committer_kick(s->m); /* under the lock: the sender may be gone behind it */
 	if (--s->flying == 0)
 		pthread_cond_signal(&s->idle);
 	pthread_mutex_unlock(&s->lock);
-	committer_kick(s->m);
 }
 
 static void upload_done(struct upload *u)

@@ -211,7 +211,7 @@ static int load_state(struct mount *m, struct objects *o, const struct found *x,
 
 static int start_put(struct pack_sink *sink, const void *data, size_t len, uint64_t *pack, struct fault *f)
 {
-	return lanes_put_pack(sink->arg, data, len, pack, f);
+	return lanes_put_pack(sink->arg, data, len, clock_mono(&clock_system) + START_DEADLINE_NS, pack, f);
 }
 
 static int reset_body(struct mount *m, struct record_head *h, struct buf *body, struct fault *f)
@@ -369,7 +369,7 @@ static bool goes_on(const struct mount *m, const struct replay *r, const struct 
 	struct replay_writer w;
 
 	return replay_writer(r, &w) && memcmp(&w.store, &m->format.id, sizeof(w.store)) == 0 &&
-	       memcmp(w.boot, m->boot, sizeof(w.boot)) == 0 && w.slot == m->opts.slot && x->newest &&
+	       memcmp(w.boot, m->boot, sizeof(w.boot)) == 0 && w.slot == m->opts.slot && x->number &&
 	       x->head.fence == w.fence && !(x->head.flags & RECORD_RELEASE);
 }
 
@@ -551,6 +551,19 @@ const char *mount_story(const struct mount *m)
 	return m->story;
 }
 
+void mount_give_up(struct mount *m)
+{
+	struct fault f = FAULT_NONE;
+	bool unsent;
+
+	mount_lock(m);
+	unsent = list_on(&m->nodes.dirty_names) || list_on(&m->nodes.dirty_nodes);
+	mount_unlock(m);
+	if (unsent || committer_end(m, mount_now(m) + NS_PER_S, true, &f) < 0)
+		keep_contents(m);
+	mount_fini(m);
+}
+
 int mount_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fault *f)
 {
 	int rc = committer_end(m, deadline_ns, discard, f);
@@ -563,8 +576,9 @@ int mount_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fault 
 void mount_fini(struct mount *m)
 {
 	if (m->lanes)
-		lanes_free(take(&m->lanes)); /* first: ends what the committer may wait for */
+		lanes_stop(m->lanes); /* ends what the committer may wait for */
 	committer_free(m);
+	lanes_free(take(&m->lanes));
 	nodes_fini(&m->nodes);
 	journal_close(take(&m->journal));
 	content_dir_free(take(&m->contents));

@@ -23,6 +23,12 @@ int mount_start(struct mount *m, struct fault *f);
 const char *mount_story(const struct mount *m);
 
 /*
+ * It cannot serve after all.  A cache that went on keeps what is unsent, and goes on another time;
+ * else the slot is released.  mount_fini() included.
+ */
+void mount_give_up(struct mount *m);
+
+/*
  * The end: acknowledge what is unsent (until deadline_ns; not at all with discard), release the slot.
  * 0, or why not everything is in the good moment; the cache then keeps it.
  */

@@ -108,14 +108,18 @@ void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_sour
 	*out = (struct block_source){.get = get_block, .arg = l, .deadline_ms = deadline_ms};
 }
 
-int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack,
-		   struct fault *f)
+int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t deadline_ns,
+		   uint64_t *out_pack, struct fault *f)
 {
 	const struct iovec iov = {.iov_base = (void *)data, .iov_len = len};
 	char key[PACK_KEY_MAX];
 	uint64_t pack = l->conf.pack_name(l->conf.arg);
-	struct object_req r = {
-		.op = OBJECT_PUT, .key = key, .iov = &iov, .iovs = 1, .create_only = true};
+	struct object_req r = {.op = OBJECT_PUT,
+			       .key = key,
+			       .iov = &iov,
+			       .iovs = 1,
+			       .create_only = true,
+			       .deadline_ns = deadline_ns};
 	int rc;
 
 	pack_key(pack, key);

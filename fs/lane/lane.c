@@ -325,13 +325,18 @@ static void tell_all(struct lanes *all, enum lane_state state)
 	}
 }
 
+void lanes_stop(struct lanes *l)
+{
+	tell_all(l, LANE_STOPPING);
+	for (unsigned i = 0; i < l->n; i++)
+		(void)wait_state(&l->lane[i], LANE_STOPPED); /* nothing lies behind STOPPED yet */
+}
+
 void lanes_free(struct lanes *l)
 {
 	if (!l)
 		return;
-	tell_all(l, LANE_STOPPING);
-	for (unsigned i = 0; i < l->n; i++)
-		(void)wait_state(&l->lane[i], LANE_STOPPED); /* nothing lies behind STOPPED yet */
+	lanes_stop(l);
 	tell_all(l, LANE_QUITTING);
 	for (unsigned i = 0; i < l->n; i++)
 		pthread_join(l->lane[i].thread, NULL);

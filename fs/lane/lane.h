@@ -28,7 +28,9 @@ struct lanes_conf {
 	int nice;      /* of the lane threads, until lanes_hurry() */
 };
 int lanes_new(const struct lanes_conf *conf, struct lanes **out, struct fault *f);
-/* Cancels everything (callbacks with -ECANCELED) and joins the threads. */
+/* Cancels everything (callbacks with -ECANCELED), and so what is handed in from then on. */
+void lanes_stop(struct lanes *l);
+/* Stops them and joins the threads. */
 void lanes_free(struct lanes *l);
 SCOPE_PTR(struct lanes, lanes_free)
 
@@ -136,9 +138,10 @@ void lanes_fetch_cancel(struct lanes *l, struct fetch *x); /* done() still comes
 /* Blocking reads of pack ranges for state_*(), from threads that are no lane.  Each may take
  * deadline_ms; 0: for ever. */
 void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out);
-/* Store one blob as a pack of its own; blocks.  For bases and packed runs. */
-int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t *out_pack,
-		   struct fault *f);
+/* Store one blob as a pack of its own; blocks until deadline_ns (0: for ever).  For bases and
+ * packed runs. */
+int lanes_put_pack(struct lanes *l, const void *data, size_t len, uint64_t deadline_ns,
+		   uint64_t *out_pack, struct fault *f);
 
 /* Somebody waits for all that is unsent (a notice, an acknowledgement): the lane threads run at
  * nice 0, and nothing is held back for more.  false: as configured, but while a read waits. */

@@ -289,7 +289,7 @@ static void a_blob_is_stored_as_a_pack_and_its_ranges_are_read(void **state)
 	uint64_t pack = 0;
 	struct fault f;
 
-	assert_int_equal(lanes_put_pack(s->g->lanes, blob, 300 * KIB, &pack, &f), 0);
+	assert_int_equal(lanes_put_pack(s->g->lanes, blob, 300 * KIB, 0, &pack, &f), 0);
 	assert_true(pack != 0);
 	lanes_block_source(s->g->lanes, 1000, &src);
 	assert_int_equal(src.get(&src, pack, 5000, sizeof(got), got, &f), 0);
@@ -330,7 +330,7 @@ static void a_blob_whose_name_is_taken_fails(void **state)
 	struct fault f;
 
 	s->g->names--;
-	assert_int_equal(lanes_put_pack(s->g->lanes, "blob", 4, &pack, &f), -EEXIST);
+	assert_int_equal(lanes_put_pack(s->g->lanes, "blob", 4, 0, &pack, &f), -EEXIST);
 	assert_int_equal(pack, 0);
 	assert_non_null(strstr(f.text, "packs/"));
 }

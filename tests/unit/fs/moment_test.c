@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a moment says of names and files that are not finished, and what an acknowledgement means. */
+#include "tests/unit/fs/rig.h"
+
+static void what_is_sealed_is_in_the_good_moment(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "d/a", "whole");
+	machine_sync(x);
+	assert_good_is(*state, "/d 40755\n/d/a 100644 x1 whole\n");
+	do_put_half(x, "d/a", "half");
+	do_put_half(x, "d/b", "half");
+	machine_sync(x);
+	assert_good_is(*state, "/d 40755\n/d/a 100644 x1 whole\n");
+	machine_lose(x);
+}
+
+static void a_file_that_is_closed_after_a_sync_is_in_the_next(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h;
+
+	h = do_open(x, "a", O_CREAT | O_WRONLY);
+	do_write(x, h, "data", 4, 0, getpid());
+	machine_sync(x); /* takes the moment although it is not quiet */
+	assert_good_is(*state, "");
+	do_close(x, h, getpid());
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 data\n");
+	machine_lose(x);
+}
+
+static void a_sync_ends_while_a_new_file_is_still_being_written(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h;
+
+	h = do_open(x, "a", O_CREAT | O_WRONLY);
+	for (int i = 0; i < 3; i++) {
+		do_write(x, h, "data", 4, 4 * (uint64_t)i, getpid());
+		machine_sync(x);
+	}
+	assert_good_is(*state, "");
+	file_release(&x->m, h);
+	machine_lose(x);
+}
+
+static void a_rename_of_an_unsealed_file_keeps_the_old_one_public(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_put(x, "a", "old");
+	machine_sync(x);
+	do_put_half(x, "tmp", "new");
+	assert_int_equal(do_rename(x, "tmp", "a", 0), 0);
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 old\n");
+	do_put(x, "a", "new whole");
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 new whole\n");
+	machine_lose(x);
+}
+
+static void a_name_moved_away_and_back_keeps_its_old_file_public(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_put(x, "a", "old");
+	machine_sync(x);
+	assert_int_equal(do_rename(x, "a", "b", 0), 0);
+	assert_int_equal(do_rename(x, "b", "a", 0), 0);
+	do_put_half(x, "tmp", "new");
+	assert_int_equal(do_rename(x, "tmp", "a", 0), 0);
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 old\n");
+	machine_lose(x);
+}
+
+static const struct inode_attr long_ago = {.mtime_ns = 1000 * NS_PER_S};
+
+static void a_time_that_was_set_survives_the_daemon_and_the_machine(void **state)
+{
+	struct machine *x = machine_new(*state);
+	char *before, *after;
+
+	do_put(x, "a", "data");
+	do_set(x, "a", NS_SET_MTIME, long_ago);
+	do_put(x, "b", "data");
+	before = tree_of(x, true);
+	machine_restart(x);
+	after = tree_of(x, true);
+	assert_string_equal(after, before);
+	free(after);
+	machine_sync(x);
+	machine_restart(x);
+	machine_sync(x);
+	after = good_tree(*state, true);
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+	machine_lose(x);
+}
+
+static void a_file_that_was_never_published_outlives_a_compacted_journal(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h;
+	char *tree;
+
+	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "d/old", "old");
+	machine_sync(x);
+	h = do_open(x, "d/new", O_CREAT | O_WRONLY);
+	do_write(x, h, "new", 3, 0, getpid());
+	do_put_half(x, "d/tmp", "half");
+	assert_int_equal(do_rename(x, "d/tmp", "d/old", 0), 0);
+	machine_sync(x);
+	mount_lock(&x->m);
+	x->m.journal_failed = true; /* the committer writes it anew */
+	mount_unlock(&x->m);
+	do_put(x, "more", "more");
+	machine_sync(x);
+	assert_false(x->m.journal_failed);
+	do_close(x, h, getpid());
+	machine_restart(x);
+	tree = tree_of(x, false);
+	assert_string_equal(tree, "/d 40755\n/d/new 100644 x1 new\n/d/old 100644 x1 half\n/more 100644 x1 more\n");
+	free(tree);
+	machine_sync(x);
+	assert_good_is(*state, "/d 40755\n/d/new 100644 x1 new\n/d/old 100644 x1 old\n/more 100644 x1 more\n");
+	machine_lose(x);
+}
+
+/* Before anything was committed, too. */
+static void a_killed_daemon_goes_on_with_what_no_commit_holds(void **state)
+{
+	struct machine *x = machine_make(*state);
+	char *before, *after;
+
+	x->m.opts.policy.quiet_ns = 3600 * NS_PER_S; /* no moment at all */
+	machine_begin(x);
+	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "d/a", "data");
+	before = tree_of(x, false);
+	machine_restart(x);
+	after = tree_of(x, false);
+	assert_string_equal(after, before);
+	free(before);
+	free(after);
+	machine_lose(x);
+}
+
+static void looking_at_a_store_leaves_what_a_killed_writer_has_not_sent(void **state)
+{
+	struct machine *x = machine_new(*state);
+	char *tree;
+
+	do_put(x, "a", "sent");
+	machine_sync(x);
+	do_put(x, "b", "unsent");
+	machine_kill(x);
+	x->m.opts.read_only = true;
+	x->m.opts.takeover = false;
+	machine_begin(x);
+	tree = tree_of(x, false);
+	assert_string_equal(tree, "/a 100644 x1 sent\n");
+	free(tree);
+	machine_kill(x);
+	x->m.opts.read_only = false;
+	machine_begin(x);
+	tree = tree_of(x, false);
+	assert_string_equal(tree, "/a 100644 x1 sent\n/b 100644 x1 unsent\n");
+	free(tree);
+	machine_lose(x);
+}
+
+/* The mount point was busy, say. */
+static void a_mount_that_fails_leaves_what_its_cache_has_not_sent(void **state)
+{
+	struct machine *x = machine_new(*state);
+	char *tree;
+
+	do_put(x, "a", "unsent");
+	machine_restart(x);
+	mount_give_up(&x->m);
+	free(x->m.opts.cache);
+	machine_begin(x);
+	tree = tree_of(x, false);
+	assert_string_equal(tree, "/a 100644 x1 unsent\n");
+	free(tree);
+	machine_lose(x);
+}
+
+static void who_only_opens_a_half_file_does_not_finish_it(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_put(x, "a", "whole");
+	machine_sync(x);
+	do_put_half(x, "a", "half");
+	do_close(x, do_open(x, "a", O_WRONLY), getpid());
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 whole\n");
+	machine_restart(x);
+	do_close(x, do_open(x, "a", O_WRONLY), getpid());
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 whole\n");
+	machine_lose(x);
+}
+
+/* `: >file`: who truncates finishes, whoever wrote before. */
+static void a_file_emptied_by_another_process_is_sealed_by_its_close(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h;
+	struct walk w;
+
+	do_put(x, "a", "text");
+	machine_sync(x);
+	assert_int_equal(walk_to(x, "a", &w), 0);
+	assert_int_equal(file_open(&x->m, w.id, O_WRONLY | O_TRUNC, getppid(), &h), 0);
+	do_close(x, h, getppid());
+	machine_sync(x);
+	assert_good_is(*state, "/a 100644 x1 \n");
+	machine_lose(x);
+}
+
+/* A log's bytes that arrive while a moment is frozen belong to the next one. */
+static void a_log_written_while_it_is_frozen_is_whole_in_the_next_moment(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h = do_open(x, "a.log", O_CREAT | O_WRONLY);
+
+	do_write(x, h, "one ", 4, 0, getpid());
+	h->node->file->writing++; /* here file_write() waits for a chunk, say */
+	machine_sync(x);
+	assert_int_equal(content_write(h->node->file->live, "two", 3, 4, false, &(uint64_t){0}), 3);
+	h->node->file->writing--;
+	mount_lock(&x->m);
+	node_touch(&x->m.nodes, h->node);
+	mount_unlock(&x->m);
+	machine_sync(x);
+	assert_good_is(*state, "/a.log 100644 x1 one two\n");
+	file_release(&x->m, h);
+	machine_lose(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_sealed_is_in_the_good_moment, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_file_that_is_closed_after_a_sync_is_in_the_next, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_sync_ends_while_a_new_file_is_still_being_written, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_rename_of_an_unsealed_file_keeps_the_old_one_public, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_name_moved_away_and_back_keeps_its_old_file_public, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_time_that_was_set_survives_the_daemon_and_the_machine, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_file_that_was_never_published_outlives_a_compacted_journal, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_killed_daemon_goes_on_with_what_no_commit_holds, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(looking_at_a_store_leaves_what_a_killed_writer_has_not_sent, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_mount_that_fails_leaves_what_its_cache_has_not_sent, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(who_only_opens_a_half_file_does_not_finish_it, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_file_emptied_by_another_process_is_sealed_by_its_close, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_log_written_while_it_is_frozen_is_whole_in_the_next_moment, rig_make, rig_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
