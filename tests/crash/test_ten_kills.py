@@ -54,7 +54,7 @@ class Run:
 
     def has_begun(self, process):
         """What it found must be what the undisturbed run had at that step."""
-        until(lambda: lines(self.output, "begins") or not process.running(), 60, "the run begins")
+        until(lambda: lines(self.output, "begins") or not process.running(), 120, "the run begins")
         begins = lines(self.output, "begins")
         assert begins, self.output.read_text()[-2000:]
         [(step, weights)] = begins.items()

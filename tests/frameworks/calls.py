@@ -88,7 +88,7 @@ def elsewhere(program, *arguments):
         "import fcntl, os, struct, sys\n" + program,
         *map(str, arguments),
     ]
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120).stdout.decode()
 
 
 # ---- O_DIRECT ----

@@ -16,7 +16,7 @@ ROWS = 20  # a commit
 
 
 def opened(directory, mode):
-    db = sqlite3.connect(directory / f"{mode}.db", timeout=30, isolation_level=None)
+    db = sqlite3.connect(directory / f"{mode}.db", timeout=120, isolation_level=None)
     assert db.execute(f"pragma journal_mode={mode}").fetchone() == (mode,)
     return db
 

@@ -44,7 +44,7 @@ class Run:
     def let_it_work(self):
         """At least a round, and then to a moment in some save."""
         rounds = self.rounds()
-        until(lambda: self.rounds() > rounds or not self.writer.running(), 60, "a round is saved")
+        until(lambda: self.rounds() > rounds or not self.writer.running(), 120, "a round is saved")
         assert self.writer.running(), self.output.read_text()[-2000:]
         time.sleep(self.rng.uniform(0, 1))
 
@@ -77,7 +77,7 @@ class Run:
     def end(self):
         """The writer finishes its round, and all is handed over in peace."""
         self.writer.process.send_signal(signal.SIGTERM)
-        assert self.writer.wait(60) == 0, self.output.read_text()[-2000:]
+        assert self.writer.wait(120) == 0, self.output.read_text()[-2000:]
         self.machine.renew()
         self.judge("quiet", "after a rest")
 

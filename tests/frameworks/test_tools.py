@@ -89,7 +89,7 @@ def committed(output):
 
 
 def commit_until(output, number):
-    until(lambda: committed(output) >= number, 60, f"{number} commits")
+    until(lambda: committed(output) >= number, 120, f"{number} commits")
 
 
 def test_databases_are_sound_after_a_save_in_peace(machine):

@@ -10,7 +10,7 @@ import pathlib
 import shutil
 import subprocess
 
-from lib.procs import ends_within, kill, until, wait_gone
+from lib.procs import HANGS_S, ends_within, kill, until, wait_gone
 
 # Short, so that tests are quick; overruled by a test that is about them.
 QUICK = {"commit": "0.2", "quiet": "0.2", "settle": "1"}
@@ -63,7 +63,7 @@ class Machine:
             }
         )
 
-    def command(self, *arguments, timeout=120):
+    def command(self, *arguments, timeout=HANGS_S):
         """`holdfast ARGUMENT...`; its exit status is the caller's to judge."""
         return subprocess.run(
             [self.program, *map(str, arguments)],
@@ -74,7 +74,7 @@ class Machine:
             check=False,
         )
 
-    def mount(self, seconds=60, **options):
+    def mount(self, seconds=HANGS_S, **options):
         """Returns self when the mount serves; MountFailed with what was said otherwise."""
         assert self.pid is None, "is mounted"
         words = option_list({"cache": self.cache} | self.options | options)
@@ -95,16 +95,16 @@ class Machine:
         return self
 
     def status(self):
-        done = self.command("status", self.path, "--json", timeout=30)
+        done = self.command("status", self.path, "--json", timeout=HANGS_S)
         assert done.returncode == 0, f"status: {done.stderr}\n{self.log_text()[-4000:]}"
         return json.loads(done.stdout)
 
-    def sync(self, seconds=60):
+    def sync(self, seconds=HANGS_S):
         """Until another machine would get all of it."""
         done = self.command("sync", self.path, "--timeout", seconds, timeout=seconds + 30)
         assert done.returncode == 0, f"sync: {done.stderr}\n{self.log_text()[-4000:]}"
 
-    def umount(self, *arguments, seconds=90, expect=0):
+    def umount(self, *arguments, seconds=HANGS_S, expect=0):
         """`holdfast umount` until the daemon has ended; what it printed.  None: any status."""
         done = self.command("umount", self.path, *arguments, timeout=seconds + 30)
         assert expect in (
@@ -132,7 +132,7 @@ class Machine:
         subprocess.run(
             ["fusermount3", "-u", "-z", "-q", str(self.path)],
             stderr=subprocess.DEVNULL,
-            timeout=30,
+            timeout=HANGS_S,
             check=False,
         )
 
@@ -158,7 +158,7 @@ class Machine:
 
     # ---- looking at it ----
 
-    def until(self, ask, what, seconds=60):
+    def until(self, ask, what, seconds=HANGS_S):
         """Asks status until `ask` is content with it."""
 
         def answer():
@@ -170,7 +170,7 @@ class Machine:
         except AssertionError as e:
             raise AssertionError(f"{e}; {self.status()}\n{self.log_text()[-4000:]}") from None
 
-    def until_good_moves(self, seconds=60):
+    def until_good_moves(self, seconds=HANGS_S):
         """Until the good moment is another than now."""
         good = self.status()["good"]
         return self.until(lambda s: s["good"] > good, "the good moment moves", seconds)

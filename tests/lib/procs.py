@@ -8,6 +8,9 @@ import signal
 import subprocess
 import time
 
+# No wait takes so long, on a busy machine either: what does hangs.
+HANGS_S = 120
+
 
 def until(ask, seconds, what):
     """Asks until the answer is true, and returns it."""
@@ -33,7 +36,7 @@ def ends_within(pid, seconds):
         os.close(fd)
 
 
-def wait_gone(pid, seconds=30):
+def wait_gone(pid, seconds=HANGS_S):
     assert ends_within(pid, seconds), f"process {pid} has not ended within {seconds} s"
 
 
@@ -56,7 +59,7 @@ class Group:
     def kill(self):
         """kill -9, as a lost machine does it; returns when all is gone."""
         self.signal(signal.SIGKILL)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=HANGS_S)
 
     def wait(self, seconds):
         return self.process.wait(timeout=seconds)

@@ -91,7 +91,7 @@ def make(store, program):
         env=os.environ | store.env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

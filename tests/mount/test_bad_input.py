@@ -28,7 +28,7 @@ def refusal(machine, **options):
 )
 def test_what_is_no_store_uri_is_named(program, uri):
     done = subprocess.run(
-        [program, "mkfs", uri], capture_output=True, text=True, timeout=30, check=False
+        [program, "mkfs", uri], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode in (1, 2)
     assert uri in done.stderr
@@ -73,7 +73,7 @@ def test_a_store_of_a_later_format_is_refused(machines, file_store):
 def test_a_second_mkfs_leaves_the_store_alone(program, file_store):
     before = file_store.path_of("store.json").read_bytes()
     done = subprocess.run(
-        [program, "mkfs", file_store.uri], capture_output=True, text=True, timeout=30, check=False
+        [program, "mkfs", file_store.uri], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 1
     assert file_store.uri in done.stderr or str(file_store.root) in done.stderr

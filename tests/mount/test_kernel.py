@@ -44,7 +44,7 @@ def test_a_rename_over_a_file_that_is_being_fetched_does_not_block(cold, proxy):
     fd = os.open(m.path / "a", os.O_RDONLY)
     reader = threading.Thread(target=lambda: seen.append(os.pread(fd, MIB, 4 * MIB)))
     reader.start()
-    until(lambda: proxy.requests["GET"] > before, 30, "it is being fetched")
+    until(lambda: proxy.requests["GET"] > before, 120, "it is being fetched")
     start = time.monotonic()
     replace(m.path / "a", b"new")
     assert (m.path / "a").read_bytes() == b"new"
@@ -62,7 +62,7 @@ def test_a_reader_of_a_store_that_does_not_answer_can_be_killed(cold, proxy):
         [sys.executable, "-c", f"open({str(m.path / 'a')!r}, 'rb').read()"],
         stderr=subprocess.DEVNULL,
     ) as r:
-        until(lambda: waits_in_read(r.pid) or proxy.requests["GET"] > before, 30, "it waits")
+        until(lambda: waits_in_read(r.pid) or proxy.requests["GET"] > before, 120, "it waits")
         r.signal(signal.SIGKILL)
         assert r.wait(20) == -signal.SIGKILL
     proxy.hole = False
@@ -101,7 +101,7 @@ def test_many_readers_of_a_cold_file_share_what_is_fetched(cold, proxy):
         subprocess.Popen([sys.executable, "-c", program, m.path / "a"], stdout=subprocess.PIPE)
         for _ in range(8)
     ]
-    assert len({r.communicate(timeout=60)[0] for r in readers}) == 1
+    assert len({r.communicate(timeout=120)[0] for r in readers}) == 1
     assert proxy.down_bytes - before < 12 * MIB
 
 

@@ -59,7 +59,7 @@ def test_a_newer_version_outlives_the_older_one_that_was_being_sent(
     proxy.spoil = lambda request: Late(600) if request.method == "PUT" else None
     before = proxy.requests["PUT"]
     write_new(m.path / "a", old)
-    until(lambda: proxy.requests["PUT"] > before, 30, "the old version is being sent")
+    until(lambda: proxy.requests["PUT"] > before, 120, "the old version is being sent")
     write_synced(m.path / "a", new)
     m.kill()
     proxy.spoil = None
@@ -91,7 +91,7 @@ def test_an_append_that_the_daemon_had_answered_is_there_after_its_death(
         return int(count.read_bytes() or 0) if count.exists() else 0
 
     with Group([sys.executable, "-c", APPENDER, str(path), str(count)], stderr=subprocess.DEVNULL):
-        until(lambda: answered() > 500, 60, "lines are written")
+        until(lambda: answered() > 500, 120, "lines are written")
         m.kill()
 
     m.mount()

@@ -13,7 +13,7 @@ def rank(root, barrier, results):
     outcome = {}
 
     def attempt(name, call):
-        barrier.wait(60)
+        barrier.wait(120)
         try:
             call()
             outcome[name] = 0

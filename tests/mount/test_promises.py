@@ -37,7 +37,7 @@ def test_sigterm_sends_what_is_unsent_and_ends(machines, store):
     m = machines(store, commit=600).mount()
     write_new(m.path / "a", noise(MIB))
     kill(m.pid, signal.SIGTERM)
-    assert ends_within(m.pid, 90)
+    assert ends_within(m.pid, 120)
     m.pid = None
     assert not os.path.ismount(m.path)
     m.wipe()
@@ -150,7 +150,7 @@ def test_a_reader_follows_the_good_moment(machines, file_store):
     assert os.listdir(b.path) == ["one"]
     write_new(a.path / "two", b"2")
     a.sync()
-    until(lambda: "two" in os.listdir(b.path), 60, "the reader sees what was saved since")
+    until(lambda: "two" in os.listdir(b.path), 120, "the reader sees what was saved since")
     assert (b.path / "two").read_bytes() == b"2"
 
 
