@@ -165,9 +165,19 @@ static bool send_view(struct sender *s, struct moment_node *mn)
 	return true;
 }
 
+static bool has_room(struct sender *s)
+{
+	bool room;
+
+	pthread_mutex_lock(&s->lock);
+	room = s->rc == 0 && s->flying < VIEWS_MOST;
+	pthread_mutex_unlock(&s->lock);
+	return room;
+}
+
 static void send_more(struct sender *s)
 {
-	while (s->next < s->moment->node_n && s->rc == 0 && s->flying < VIEWS_MOST) {
+	while (s->next < s->moment->node_n && has_room(s)) {
 		struct moment_node *mn = &s->moment->nodes[s->next];
 
 		if (mn->view && !send_view(s, mn))
