@@ -242,7 +242,6 @@ static void who_waits_goes_before_a_prefetch(void **state)
 	}
 	while (FAKE_LOOK(fake.in_flight) < 6)
 		usleep(1000);
-	usleep(20000);
 	assert_int_equal(FAKE_LOOK(fake.in_flight), 6); /* three of four on each lane */
 	FAKE_LOOK(fake.hold_gets = false);
 	assert_int_equal(rig_fetch(s->g, &one, first, NULL),
