@@ -31,7 +31,7 @@ struct program {
 	struct ctl *ctl;
 	int report; /* where the parent waits for the first word; -1 in the foreground */
 	pthread_t signals;
-	_Atomic bool terminated;
+	_Atomic bool terminated, ending;
 };
 
 /* ---- command line ---- */
@@ -161,6 +161,8 @@ static void *signals_main(void *arg)
 	while (sigwait(&set, &sig) == 0) {
 		struct fault f = FAULT_NONE;
 
+		if (p->ending)
+			return NULL;
 		if (p->terminated)
 			continue;
 		p->terminated = true;
@@ -177,10 +179,15 @@ static int watch_signals(struct program *p, struct fault *f)
 {
 	int rc = -pthread_create(&p->signals, NULL, signals_main, p);
 
-	if (rc < 0)
-		return fault_errno(f, rc, "signal thread");
-	(void)pthread_detach(p->signals);
-	return 0;
+	return rc < 0 ? fault_errno(f, rc, "signal thread") : 0;
+}
+
+/* It uses what is about to be freed. */
+static void unwatch_signals(struct program *p)
+{
+	p->ending = true;
+	(void)pthread_kill(p->signals, SIGTERM);
+	(void)pthread_join(p->signals, NULL);
 }
 
 static void block_signals(void)
@@ -228,6 +235,7 @@ static int end(struct program *p)
 	bool discard = false;
 	int rc;
 
+	unwatch_signals(p);
 	if (!ctl_ending(p->ctl, &deadline, &discard))
 		deadline = mount_now(m) + (p->terminated ? 5 * NS_PER_S : UNMOUNTED_NS);
 	rc = mount_end(m, deadline, discard, &f);

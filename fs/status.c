@@ -3,15 +3,16 @@
 #include "fs/status.h"
 
 #include <jansson.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "fs/commit.h"
 
-static const char *mode_of(const struct mount *m, const struct commit_status *c)
+static const char *mode_of(const struct mount *m, bool read_only, const struct commit_status *c)
 {
 	if (c->fenced)
 		return "fenced";
-	return m->read_only ? "read-only" : m->format.unfenced ? "read-write, unfenced" : "read-write";
+	return read_only ? "read-only" : m->format.unfenced ? "read-write, unfenced" : "read-write";
 }
 
 static json_t *seconds(double ns)
@@ -33,15 +34,20 @@ char *status_json(struct mount *m)
 	struct lanes_counts l;
 	struct store_counts s;
 	json_t *j = json_object();
-	char *text;
+	char *text, why_read_only[sizeof(m->why_read_only)];
 	uint64_t now = mount_now(m);
+	bool read_only;
 
+	mount_lock(m);
+	read_only = m->read_only != 0;
+	memcpy(why_read_only, m->why_read_only, sizeof(why_read_only));
+	mount_unlock(m);
 	committer_status(m, &c);
 	lanes_counts(m->lanes, &l);
 	store_counts(m->store, &s);
 	(void)json_object_set_new(j, "pid", json_integer(getpid()));
 	(void)json_object_set_new(j, "store", json_string(m->opts.uri));
-	(void)json_object_set_new(j, "mode", json_string(mode_of(m, &c)));
+	(void)json_object_set_new(j, "mode", json_string(mode_of(m, read_only, &c)));
 	(void)json_object_set_new(j, "story", json_string(m->story));
 	(void)json_object_set_new(j, "cache", json_string(m->opts.cache));
 	(void)json_object_set_new(j, "cache_bytes", json_integer((json_int_t)content_dir_bytes(m->contents)));
@@ -66,7 +72,7 @@ char *status_json(struct mount *m)
 	(void)json_object_set_new(j, "failing_seconds",
 				  seconds(l.failing_since_ns ? (double)now - (double)l.failing_since_ns : 0));
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
-	(void)json_object_set_new(j, "why_read_only", json_string(m->why_read_only));
+	(void)json_object_set_new(j, "why_read_only", json_string(why_read_only));
 	(void)json_object_set_new(j, "death_detection", json_string(m->death_detection ? "on" : "off"));
 	text = json_dumps(j, JSON_COMPACT);
 	json_decref(j);
