@@ -834,6 +834,9 @@ int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fa
 	struct committer *c = m->committer;
 	int rc;
 
+	mount_lock(m);
+	m->opts.policy.mapped_still_ns = m->opts.policy.pid0_still_ns = 0; /* nobody is left who could write */
+	mount_unlock(m);
 	if (!c || c->fenced)
 		return c && c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", m->why_read_only) : 0;
 	rc = discard ? 0 : committer_sync(m, deadline_ns, f);

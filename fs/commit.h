@@ -36,7 +36,10 @@ void committer_free(struct mount *m); /* after committer_end(), or without: ever
  * Thread: any, without the lock.
  */
 int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f);
-/* Sync, write a base if one is due, release the slot, end the thread.  Nothing is lost if it fails: the cache has it. */
+/*
+ * No handle is open any more: sync, write a base if one is due, release the slot, end the thread.  Nothing is
+ * lost if it fails: the cache has it.
+ */
 int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fault *f);
 /* Something that the committer waits for may have happened.  Under lock or not. */
 void committer_kick(struct mount *m);

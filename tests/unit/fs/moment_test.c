@@ -247,6 +247,23 @@ static void a_log_written_while_it_is_frozen_is_whole_in_the_next_moment(void **
 	machine_lose(x);
 }
 
+/* The file was closed before, and what lives in its mapping comes when that ends. */
+static void what_was_written_through_a_mapping_is_there_after_the_umount(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h = do_open(x, "a", O_CREAT | O_RDWR);
+	struct fault f = FAULT_NONE;
+
+	do_write(x, h, "....", 4, 0, getpid());
+	assert_int_equal(file_flush(&x->m, h, getpid()), 0);
+	assert_int_equal(file_write(&x->m, h, "data", 4, 0, 0, true), 4);
+	file_release(&x->m, h);
+	machine_sync(x); /* holdfast umount asks before it unmounts */
+	assert_int_equal(mount_end(&x->m, mount_now(&x->m) + 20 * NS_PER_S, false, &f), 0);
+	assert_good_is(*state, "/a 100644 x1 data\n");
+	machine_lose(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_only_opens_a_half_file_does_not_finish_it, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_file_emptied_by_another_process_is_sealed_by_its_close, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_log_written_while_it_is_frozen_is_whole_in_the_next_moment, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(what_was_written_through_a_mapping_is_there_after_the_umount, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,9 +104,14 @@ static inline void machine_begin(struct machine *x)
 
 	x->m = (struct mount){.opts = opts};
 	x->m.opts.cache = strdup(x->cache);
+	x->m.opts.policy.quiet_ns = 3600 * NS_PER_S;
+	x->m.opts.policy.commit_gap_ns = 0;
 	if (mount_start(&x->m, &f) < 0)
 		fail_msg("%s", f.text);
-	x->m.opts.policy.commit_gap_ns = UINT64_MAX / 2; /* also of the first one: for acknowledgements only */
+	mount_lock(&x->m); /* from here on moments are for acknowledgements only, the first one too */
+	x->m.opts.policy.commit_gap_ns = UINT64_MAX / 2;
+	x->m.opts.policy.quiet_ns = opts.policy.quiet_ns;
+	mount_unlock(&x->m);
 }
 
 static inline struct machine *machine_new(struct rig *r)
