@@ -59,6 +59,7 @@ struct committer {
 	uint64_t changed_ns;    /* first change after it, if another moment was frozen since; else m->first_change_ns */
 	uint64_t vouch_ns;      /* ask again then; 0: only a newer commit can change the verdict */
 	uint64_t vouched_ack_ns;
+	uint64_t blind_until_ns; /* commits that an earlier daemon made since the good moment are in no gains */
 
 	/* under the mount's lock */
 	pthread_cond_t wake;    /* for the thread */
@@ -295,6 +296,14 @@ static bool any_growing(struct mount *m, uint64_t now)
 	return false;
 }
 
+/* What came before this daemon may be half a set, which holds for `patience` as any that a crash left. */
+static enum vouch_verdict went_on_blind(const struct committer *c, struct vouch_reason *why)
+{
+	*why = (struct vouch_reason){.objection = 2, .again_ns = c->blind_until_ns,
+				     .text = "what was saved before the mount went on may be half a set"};
+	return VOUCH_NOT_YET;
+}
+
 /* Is the newest commit (the one in flight included) good?  Sets why and vouch_ns. */
 static bool newest_is_good(struct committer *c)
 {
@@ -317,7 +326,8 @@ static bool newest_is_good(struct committer *c)
 	rc = gains_input(c->gains, c->m, &in);
 	if (rc < 0)
 		in.failed = true;
-	verdict = vouch(&in, &c->m->opts.policy, now, &why);
+	verdict = now < c->blind_until_ns && !in.ack_ns ? went_on_blind(c, &why)
+							: vouch(&in, &c->m->opts.policy, now, &why);
 	c->vouched_ack_ns = in.ack_ns;
 	c->vouch_ns = verdict == VOUCH_GOOD ? 0 : why.again_ns;
 	mount_lock(c->m);
@@ -334,6 +344,7 @@ static void good_moved(struct committer *c)
 	c->good_frozen_ns = c->newest_frozen_ns;
 	c->good_time_ns = c->record.head.time_ns;
 	c->why = (struct vouch_reason){.objection = 0};
+	c->blind_until_ns = 0;
 	pthread_cond_broadcast(&c->moved);
 	mount_unlock(c->m);
 	gains_clear(c->gains);
@@ -679,6 +690,8 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 				.good_time_ns = state_head(m->state)->time_ns,
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
+	if (at->good != at->newest)
+		c->blind_until_ns = mount_now(m) + m->opts.policy.patience_ns;
 	/* What a replayed journal left dirty is in no commit yet. */
 	if (at->good == at->newest && all_clean(m))
 		c->durable_seq = m->nodes.seq;

@@ -264,6 +264,38 @@ static void what_was_written_through_a_mapping_is_there_after_the_umount(void **
 	machine_lose(x);
 }
 
+static struct commit_status wait_for_commits(struct machine *x, unsigned n)
+{
+	struct commit_status s;
+
+	do {
+		usleep(1000);
+		committer_status(&x->m, &s);
+	} while (s.commits < n || s.in_flight);
+	return s;
+}
+
+/* ... only because a new daemon did not see it begin. */
+static void half_a_set_is_not_found_whole_by_the_daemon_that_goes_on(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	x->m.opts.policy.settle_ns = 3600 * NS_PER_S;
+	assert_int_equal(do_make(x, "set", S_IFDIR | 0755, NULL), 0);
+	machine_sync(x);
+	x->m.opts.policy.commit_gap_ns = 0;
+	do_put(x, "set/1", "one of many");
+	assert_true(wait_for_commits(x, 2).good < wait_for_commits(x, 2).commit);
+	machine_restart(x);
+	x->m.opts.policy.commit_gap_ns = 0;
+	do_put(x, "a.log", "more");
+	assert_true(wait_for_commits(x, 1).good < wait_for_commits(x, 1).commit);
+	assert_good_is(*state, "/set 40755\n");
+	machine_sync(x);
+	assert_good_is(*state, "/a.log 100644 x1 more\n/set 40755\n/set/1 100644 x1 one of many\n");
+	machine_lose(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +313,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_emptied_by_another_process_is_sealed_by_its_close, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_log_written_while_it_is_frozen_is_whole_in_the_next_moment, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_was_written_through_a_mapping_is_there_after_the_umount, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(half_a_set_is_not_found_whole_by_the_daemon_that_goes_on, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
