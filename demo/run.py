@@ -4,8 +4,8 @@
 
     run.py --holdfast PROGRAM
 
-The store is a directory, so no account is needed.  Every sentence it prints is checked; it ends with
-status 1 at the first that is not true.
+The store is a directory, so no account is needed.  Every sentence it prints is checked; it ends
+with status 1 at the first that is not true.
 """
 
 import argparse
@@ -18,10 +18,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRAIN = [sys.executable, str(HERE / "train.py")]
+SAVE_EVERY = 20  # steps
 FILES = 12  # a checkpoint has
 # A step of a real run takes longer, and so may a quiet moment and the time between commits.
 PACE = ["--pace", "0.04"]
@@ -35,7 +37,7 @@ class Untrue(Exception):
 
 
 def say(text):
-    print(f"  {text}", flush=True)
+    print(textwrap.fill(text, 88, initial_indent="  ", subsequent_indent="  "), flush=True)
 
 
 def require(condition, text):
@@ -54,7 +56,9 @@ class Mount:
         self.path.mkdir()
 
     def command(self, *arguments):
-        done = subprocess.run([self.holdfast, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [self.holdfast, *arguments], capture_output=True, text=True, check=False
+        )
         require(done.returncode == 0, f"holdfast {arguments[0]}: {done.stderr.strip()}")
         return done.stdout
 
@@ -100,7 +104,11 @@ def content(directory, step):
 
 def last_saved(output):
     """The newest step that the trainer says it has saved."""
-    saved = [int(line.split()[1].rstrip(":")) for line in output.read_text().splitlines() if "saved" in line]
+    saved = [
+        int(line.split()[1].rstrip(":"))
+        for line in output.read_text().splitlines()
+        if "saved" in line
+    ]
     return saved[-1] if saved else 0
 
 
@@ -110,35 +118,46 @@ def last_saved(output):
 def train_uninterrupted(root):
     directory = root / "uninterrupted"
     with open(root / "uninterrupted.log", "w", encoding="utf-8") as log:
-        subprocess.run([*TRAIN, directory, "--keep", "1000"], env=ENVIRONMENT, stdout=log, check=True)
-    say(f"An uninterrupted run, elsewhere: {steps(directory)[-1]} steps, {len(steps(directory))} checkpoints.")
+        subprocess.run(
+            [*TRAIN, directory, "--keep", "1000"], env=ENVIRONMENT, stdout=log, check=True
+        )
+    there = steps(directory)
+    say(f"An uninterrupted run, elsewhere: {there[-1]} steps, {len(there)} checkpoints.")
     return directory
 
 
 def is_safe(mount):
     """Would a new machine get all that was completed until now?"""
     status = mount.status()
-    return status["good"] > 0 and status["dirty_bytes"] == 0 and not status["objection"] and not status["held_by"]
+    return (
+        status["good"] > 0
+        and status["dirty_bytes"] == 0
+        and not status["objection"]
+        and not status["held_by"]
+    )
+
+
+def files_of(mount, step):
+    try:
+        return len(list((mount.path / f"step-{step}").iterdir()))
+    except FileNotFoundError:
+        return 0  # not begun
 
 
 def stop_in_mid_save(mount, trainer, output):
-    """Stops the trainer inside a save, with the one before safe; returns (that one, files of this one)."""
+    """Stops the trainer inside a save whose predecessor is safe: (that, this, files of this)."""
     end = time.monotonic() + 60
-    seen = steps(mount.path)
     safe = 0
     while time.monotonic() < end and trainer.poll() is None:
         saved = last_saved(output)
         if saved > safe and is_safe(mount) and last_saved(output) == saved:
             safe = saved
-        now = steps(mount.path)
-        if now == seen or len(now) < len(seen):
-            seen = now
+        if safe < 40 or files_of(mount, safe + SAVE_EVERY) == 0:
             continue
-        seen = now
         trainer.send_signal(signal.SIGSTOP)
-        files = len(list((mount.path / f"step-{now[-1]}").iterdir()))
-        if files < FILES and safe >= 40 and last_saved(output) == safe:
-            return safe, now[-1], files
+        files = files_of(mount, safe + SAVE_EVERY)
+        if files < FILES:
+            return safe, safe + SAVE_EVERY, files
         trainer.send_signal(signal.SIGCONT)
     raise Untrue("the trainer was not met in the middle of a save")
 
@@ -147,16 +166,23 @@ def lose_the_machine(mount, root):
     """Trains on one machine until it is taken away; returns what had been saved there."""
     output = root / "first.log"
     with open(output, "w", encoding="utf-8") as log:
-        trainer = subprocess.Popen([*TRAIN, mount.path, *PACE], env=ENVIRONMENT, stdout=log, stderr=log)
+        trainer = subprocess.Popen(
+            [*TRAIN, mount.path, *PACE], env=ENVIRONMENT, stdout=log, stderr=log
+        )
     try:
         saved, torn, files = stop_in_mid_save(mount, trainer, output)
     finally:
         trainer.kill()
         trainer.wait()
     mount.lose()
-    say(f"Saved: every 20 steps, the last time at step {saved}; no fsync, no marker, files written in place.")
-    say(f"kill -9 of trainer and mount in the middle of the save at step {torn}: {files} of its {FILES} files were")
-    say("written. The cache is deleted: the machine is gone.")
+    say(
+        f"Saved: every {SAVE_EVERY} steps, the last time at step {saved}; no fsync, no marker, "
+        "files written in place."
+    )
+    say(
+        f"kill -9 of trainer and mount in the middle of the save at step {torn}: {files} of its "
+        f"{FILES} files were written.  The cache is deleted: the machine is gone."
+    )
     return saved, torn
 
 
@@ -165,12 +191,15 @@ def restore(mount, root, reference, saved, torn):
     start = time.monotonic()
     mount.mount()
     found = steps(mount.path)
-    seconds = time.monotonic() - start
     require(torn not in found, f"half a checkpoint came back: step {torn}")
     require(found and found[-1] == saved, f"step {saved} was whole and is lost; restored: {found}")
+    content(mount.path, saved)
+    seconds = time.monotonic() - start
     for step in found:
-        require(content(mount.path, step) == content(reference, step), f"step {step} is not what was saved")
-    say(f"Restored in {seconds:.1f} s on a new mount with an empty cache: steps {', '.join(map(str, found))}.")
+        same = content(mount.path, step) == content(reference, step)
+        require(same, f"step {step} is not what was saved")
+    there = ", ".join(map(str, found))
+    say(f"Restored in {seconds:.1f} s on a new mount with an empty cache: steps {there}.")
     say("Lost: nothing that was whole.")
 
 
@@ -178,7 +207,8 @@ def go_on(mount, root, reference, saved):
     output = root / "second.log"
     with open(output, "w", encoding="utf-8") as log:
         subprocess.run([*TRAIN, mount.path], env=ENVIRONMENT, stdout=log, stderr=log, check=True)
-    require(f"step {saved}: begins" in output.read_text(), f"the run did not continue at step {saved}")
+    continued = f"step {saved}: begins" in output.read_text()
+    require(continued, f"the run did not continue at step {saved}")
     end = steps(reference)[-1]
     require(content(mount.path, end) == content(reference, end), "the final weights differ")
     say(f"The run continued at step {saved} and went on to step {end}.")
@@ -196,7 +226,10 @@ def tell(holdfast, root):
         restore(mount, root, reference, saved, torn)
         go_on(mount, root, reference, saved)
         mount.command("umount", mount.path)
-        require(f"step-{steps(reference)[-1]}" in mount.command("ls", mount.uri), "the end is not in the store")
+        require(
+            f"step-{steps(reference)[-1]}" in mount.command("ls", mount.uri),
+            "the end is not in the store",
+        )
         say("Unmounted: all of it is in the store.")
     finally:
         mount.detach()

@@ -4,8 +4,8 @@
 
     train.py DIRECTORY [--steps N] [--save-every N] [--keep N] [--pace SECONDS]
 
-It saves into DIRECTORY every few steps, and continues from the newest checkpoint there, as any training
-program does.  It knows of no file system but the one that it is given.
+It saves into DIRECTORY every few steps, and continues from the newest checkpoint there, as any
+training program does.  It knows nothing of what file system that is.
 """
 
 import argparse

@@ -40,5 +40,7 @@ def test_a_killed_run_ends_with_the_same_weights(layout, machines, s3_store, rng
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("layout", ["last", "rename", "directories"])
-def test_a_run_killed_thirty_times_ends_with_the_same_weights(layout, machines, store, rng, tmp_path):
+def test_a_run_killed_thirty_times_ends_with_the_same_weights(
+    layout, machines, store, rng, tmp_path
+):
     survive(machines(store, **QUICK).mount(), layout, 30, rng, tmp_path)

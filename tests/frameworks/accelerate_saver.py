@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""accelerate's save_state(): it removes the oldest checkpoint before it writes a directory without a marker."""
+"""accelerate's save_state(): the oldest checkpoint goes before the new one is written."""
 
 import pathlib
 

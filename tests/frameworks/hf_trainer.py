@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A Hugging Face Trainer run as its documentation has it: it rotates checkpoints and resumes from the newest.
+"""A Hugging Face Trainer run as its documentation has it: it rotates, and resumes from the newest.
 
     hf_trainer.py DIRECTORY --steps N [--pace SECONDS]
 """
@@ -54,10 +54,12 @@ def main():
     a = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=64, n_layer=2, n_head=2))
+    model = GPT2LMHeadModel(
+        GPT2Config(vocab_size=64, n_positions=16, n_embd=64, n_layer=2, n_head=2)
+    )
     arguments = TrainingArguments(
-        a.directory, max_steps=a.steps, save_steps=5, save_total_limit=2, per_device_train_batch_size=4,
-        use_cpu=True, report_to=[], disable_tqdm=True, logging_steps=5, seed=1,
+        a.directory, max_steps=a.steps, save_steps=5, save_total_limit=2, seed=1,
+        per_device_train_batch_size=4, use_cpu=True, report_to=[], disable_tqdm=True,
     )  # fmt: skip
     trainer = Trainer(model, arguments, train_dataset=Tokens(), callbacks=[Said(a.pace)])
     trainer.train(resume_from_checkpoint=get_last_checkpoint(a.directory))

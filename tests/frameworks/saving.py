@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the savers of real frameworks share: rounds of saves, a ledger off the mount, and a judge's view.
+"""What the savers of real frameworks share: rounds of saves, and a ledger off the mount.
 
-    SAVERS.py write DIR LEDGER [--rounds N]
+    SAVERS.py write DIR LEDGER [--rounds N] [--only NAME] [--restless]
     SAVERS.py load DIR
 
-write saves one state after the other, each saver in a directory of its own, until its rounds are over or
-it is killed.  The ledger gets each state's digest before it is saved, and again when the save has returned.
-load prints {saver: digest of what its framework loads, or null where it finds nothing}.
+write saves one state after the other, each saver in a directory of its own, until its rounds are
+over or it is killed.  The ledger gets each state's digest before it is saved, and again when the
+save has returned.  load prints {saver: digest of what its framework loads, or null for nothing}.
 """
 
 import argparse
@@ -89,7 +89,8 @@ def write(savers, a):
     for _ in range(a.rounds or sys.maxsize):
         for saver in savers:
             save_one(saver, a.directory, ledger)
-        time.sleep(random.uniform(0.3, 0.6))  # a trainer trains, too
+        if not a.restless:  # a trainer trains, too
+            time.sleep(random.uniform(0.3, 0.6))
 
 
 def load(savers, a):
@@ -108,9 +109,11 @@ def main(savers):
     verb.add_argument("directory", type=pathlib.Path)
     verb.add_argument("ledger")
     verb.add_argument("--rounds", type=int)
+    verb.add_argument("--only", help="one saver of them")
+    verb.add_argument("--restless", action="store_true", help="no moment is quiet")
     verb.set_defaults(do=write)
     verb = verbs.add_parser("load")
     verb.add_argument("directory", type=pathlib.Path)
     verb.set_defaults(do=load)
     a = parser.parse_args()
-    a.do([saver() for saver in savers], a)
+    a.do([saver() for saver in savers if getattr(a, "only", None) in (None, saver.name)], a)

@@ -20,7 +20,9 @@ class XGBoost(Saver):
 
     def make(self, n):
         return xgboost.train(
-            {"nthread": 1, "max_depth": 4}, xgboost.DMatrix(ROWS, target(n), nthread=1), num_boost_round=10 + n % 5
+            {"nthread": 1, "max_depth": 4},
+            xgboost.DMatrix(ROWS, target(n), nthread=1),
+            num_boost_round=10 + n % 5,
         )
 
     def seen(self, state):
@@ -41,7 +43,9 @@ class LightGBM(Saver):
 
     def make(self, n):
         parameters = {"num_threads": 1, "verbose": -1, "min_data_in_leaf": 5}
-        return lightgbm.train(parameters, lightgbm.Dataset(ROWS, target(n)), num_boost_round=10 + n % 5)
+        return lightgbm.train(
+            parameters, lightgbm.Dataset(ROWS, target(n)), num_boost_round=10 + n % 5
+        )
 
     def seen(self, state):
         return {"predictions": state.predict(ROWS, num_threads=1)}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A SummaryWriter that logs a scalar and flushes it, again and again: each opens, appends and closes.
+"""A SummaryWriter that logs a scalar and flushes it, again and again: open, append, close.
 
     tensorboard_events.py DIRECTORY LEDGER --events N --pace SECONDS
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real frameworks save through a mount; a new machine loads what was saved, whatever died meanwhile."""
+"""Real frameworks save through a mount; a new machine loads what was saved, whoever died."""
 
 import json
 import pathlib
@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from frameworks import saving
 from lib.oracle import Ledger
 from lib.procs import Group, until
 
@@ -26,7 +27,13 @@ class Trainer:
         self.process = None
 
     def start(self, *arguments):
-        command = [sys.executable, self.program, "write", str(self.machine.path), str(self.ledger.path)]
+        command = [
+            sys.executable,
+            self.program,
+            "write",
+            str(self.machine.path),
+            str(self.ledger.path),
+        ]
         with open(self.output, "ab") as out:
             self.process = Group([*command, *arguments], stdout=out, stderr=out)
 
@@ -55,7 +62,7 @@ class Trainer:
         assert self.process.running(), self.said()
 
     def load(self):
-        """{saver: number of the state that the framework loads from the mount, 0 where it finds none}"""
+        """{saver: number of the state that its framework loads from the mount; 0: none}"""
         done = subprocess.run(
             [sys.executable, self.program, "load", str(self.machine.path)],
             capture_output=True, text=True, timeout=120, check=False,
@@ -88,7 +95,7 @@ def synced(trainer):
 
 
 def vouched_for(trainer):
-    """For sets without a marker, of which a sync may take a half: what was complete some good moments ago."""
+    """What was complete some good moments ago: of a set without marker a sync may take a half."""
     trainer.machine.until_good_moves()
     floor = trainer.complete()
     for _ in range(3):  # one may have been in flight, one frozen and pending
@@ -126,7 +133,7 @@ def lose_daemon(trainer, rng, safe):
 
 
 def lose_trainer(trainer, rng, safe):
-    """What it leaves half-written is not stored, all else is, once the mount has been given back."""
+    """What it leaves half-written is not stored; all else is, after an umount."""
     trainer.save_on()
     time.sleep(rng.uniform(0, 1))
     trainer.process.kill()
@@ -161,13 +168,70 @@ def test_torch_loads_what_it_saved(machines, s3_store, rng, tmp_path):
 
 def test_accelerate_loads_what_it_saved(machines, file_store, rng, tmp_path):
     needs("torch", "accelerate")
-    survive("accelerate_saver.py", machines(file_store).mount(), tmp_path, rng, [lose_machine], vouched_for)
+    survive(
+        "accelerate_saver.py",
+        machines(file_store).mount(),
+        tmp_path,
+        rng,
+        [lose_machine],
+        vouched_for,
+    )
 
 
 def test_trees_and_arrays_load_as_they_were_saved(machines, file_store, rng, tmp_path):
     needs("xgboost", "lightgbm", "h5py")
     events = [lose_machine, lose_trainer]
     survive("science_savers.py", machines(file_store).mount(), tmp_path, rng, events)
+
+
+# ---- every moment that was ever stored ----
+
+
+def whole_file_in(machine, number, trainer):
+    """The state that safetensors has in this commit, 0 where it has none."""
+    from safetensors.numpy import load_file
+
+    machine.mount(ro=True, restore=number)
+    path = machine.path / "safetensors" / "model.safetensors"
+    state = trainer.number("safetensors", saving.digest(load_file(path))) if path.exists() else 0
+    machine.lose()
+    return state
+
+
+def look_at_every_moment(machines, store, tmp_path, moments, force, *arguments):
+    """Commits while safetensors saves, each looked at by a machine of its own."""
+    trainer = Trainer("torch_savers.py", machines(store).mount(), tmp_path)
+    commits = set()
+    trainer.start("--only", "safetensors", *arguments)
+    with trainer.process:
+        while len(commits) < moments:
+            force(trainer)
+            commits.add(trainer.machine.status()["good"])
+            assert trainer.process.running(), trainer.said()
+    reader = machines(store)
+    found = [whole_file_in(reader, number, trainer) for number in sorted(commits)]
+    print(f"commits {sorted(commits)} hold {found}", file=sys.stderr)
+    assert found == sorted(found)
+    assert found[-1] > 0
+
+
+def test_every_moment_has_a_whole_safetensors_file(machines, file_store, tmp_path):
+    needs("torch", "safetensors")
+    look_at_every_moment(machines, file_store, tmp_path, 8, lambda t: t.machine.until_good_moves())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_every_moment_forced_in_mid_save_has_a_whole_safetensors_file(
+    machines, store, rng, tmp_path
+):
+    needs("torch", "safetensors")
+
+    def force(trainer):
+        time.sleep(rng.uniform(0, 1))
+        trainer.machine.sync()
+
+    look_at_every_moment(machines, store, tmp_path, 20, force, "--restless")
 
 
 @pytest.mark.long

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Hugging Face Trainer loses its machine and resumes; its checkpoints have no marker, the highest wins."""
+"""A Hugging Face Trainer loses its machine and resumes from the highest of its checkpoints."""
 
 import pathlib
 
@@ -25,11 +25,15 @@ def survive(machine, kills, rng, directory):
     assert sorted(p.name for p in machine.path.iterdir()) == sorted(newest)
 
 
-def test_a_trainer_that_lost_its_machine_ends_with_the_same_weights(machines, s3_store, rng, tmp_path):
+def test_a_trainer_that_lost_its_machine_ends_with_the_same_weights(
+    machines, s3_store, rng, tmp_path
+):
     survive(machines(s3_store, **QUICK).mount(), 1, rng, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_a_trainer_that_lost_its_machine_ten_times_ends_with_the_same_weights(machines, store, rng, tmp_path):
+def test_a_trainer_that_lost_its_machine_ten_times_ends_with_the_same_weights(
+    machines, store, rng, tmp_path
+):
     survive(machines(store, **QUICK).mount(), 10, rng, tmp_path)

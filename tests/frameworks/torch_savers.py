@@ -53,7 +53,7 @@ class Renamed(Torch):
 
 
 class Links(Torch):
-    """As timm: `last` is unlinked and renamed anew, and linked to checkpoint-N, of which three are kept."""
+    """As timm: `last` is unlinked, renamed anew and linked to checkpoint-N; three are kept."""
 
     name = "links"
 
@@ -75,7 +75,7 @@ class Links(Torch):
 
 
 class Symlink(Torch):
-    """As Lightning: a file an epoch, and a symbolic link last.ckpt to the newest; the older goes after it."""
+    """As Lightning: a file an epoch, and a symbolic link last.ckpt to the only one kept."""
 
     name = "symlink"
 

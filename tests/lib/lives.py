@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training run that loses its machine again and again, and must end as if it had not.
 
-The program says, a line each, "begins STEP DIGEST" with what it has found and "saved STEP DIGEST" when a save
-has returned; it takes DIRECTORY, --steps and --pace.
+The program says, a line each, "begins STEP DIGEST" with what it has found and "saved STEP DIGEST"
+when a save has returned; it takes DIRECTORY, --steps and --pace.
 """
 
 import subprocess
@@ -33,7 +33,15 @@ class Run:
         self.begins = []
 
     def command(self, directory, pace):
-        return [sys.executable, *self.program, str(directory), "--steps", str(self.steps), "--pace", str(pace)]
+        return [
+            sys.executable,
+            *self.program,
+            str(directory),
+            "--steps",
+            str(self.steps),
+            "--pace",
+            str(pace),
+        ]
 
     def said(self):
         return self.output.read_text()[-2000:]
@@ -42,7 +50,9 @@ class Run:
         """What is right, at every step that is ever saved or begun with."""
         directory.mkdir()
         with open(self.output, "w") as out:
-            subprocess.run(self.command(directory, 0), stdout=out, stderr=out, check=True, timeout=240)
+            subprocess.run(
+                self.command(directory, 0), stdout=out, stderr=out, check=True, timeout=240
+            )
         return lines(self.output, "begins") | lines(self.output, "saved")
 
     def start(self, pace):
