@@ -227,10 +227,20 @@ int ns_make(struct mount *m, uint64_t dir_id, const char *text, mode_t mode, dev
 		return -EEXIST;
 	}
 	n = make_node(m, dir, mode, rdev, target, who);
-	if (!n) {
+	rc = n ? 0 : -ENOMEM;
+	if (n && n->file) { /* before it has a name: the cache may have no place for it */
+		file_born(m, n);
+		rc = file_content(m, n, &w);
+	}
+	if (rc < 0) {
+		if (n) {
+			n->names = 0;
+			node_release(&m->nodes, n);
+		}
+		buf_fini(&w.entries);
 		name_release(&m->nodes, name);
 		mount_unlock(m);
-		return -ENOMEM;
+		return rc;
 	}
 	if (S_ISDIR(mode))
 		dir->attr.nlink++;
@@ -238,16 +248,12 @@ int ns_make(struct mount *m, uint64_t dir_id, const char *text, mode_t mode, dev
 	n->attr_dirty = true;
 	node_touch(&m->nodes, n);
 	dir_changed(m, dir);
-	if (n->file)
-		file_born(m, n);
 	note_name(&w, name);
 	note_node(&w, n);
 	note_node(&w, dir);
-	rc = n->file ? file_content(m, n, &w) : 0;
-	if (rc == 0 && n->file)
+	if (n->file)
 		note_sealed(&w, n, 0, 0, &n->attr); /* whole as it is, until somebody opens it for writing */
-	if (rc == 0)
-		rc = note_done(m, &w);
+	rc = note_done(m, &w);
 	answer_entry(n, out);
 	mount_unlock(m);
 	return rc;
