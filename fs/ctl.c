@@ -269,6 +269,7 @@ static int socket_path(struct mount *m, struct fault *f)
 {
 	const char *run = geteuid() == 0 ? NULL : getenv("XDG_RUNTIME_DIR");
 	char dir[64];
+	struct stat st;
 
 	if (geteuid() == 0)
 		(void)snprintf(dir, sizeof(dir), "/run/holdfast");
@@ -278,6 +279,10 @@ static int socket_path(struct mount *m, struct fault *f)
 		(void)snprintf(dir, sizeof(dir), "/tmp/holdfast-%u", geteuid());
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return fault_errno(f, -errno, "%s", dir);
+	if (lstat(dir, &st) < 0)
+		return fault_errno(f, -errno, "%s", dir);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) /* who owns it could put a socket of his there */
+		return fault_set(f, -EPERM, FAULT_FINAL, "%s is not a directory of ours", dir);
 	(void)snprintf(m->socket, sizeof(m->socket), "%s/%ld", dir, (long)getpid());
 	return 0;
 }

@@ -378,6 +378,11 @@ static int start_on(struct mount *m, struct objects *o, struct replay *r, struct
 	struct replay_writer w;
 	int rc;
 
+	if (m->opts.restore == RESTORE_EMPTY || m->opts.restore == RESTORE_NUMBER)
+		return fault_set(f, -EBUSY, FAULT_FINAL,
+				 "cache %s goes on after commit %llu, so nothing is restored; mount it without restore= and "
+				 "unmount it first, or give it up: -o takeover and another cache=DIR",
+				 m->opts.cache, (unsigned long long)x->newest);
 	(void)replay_writer(r, &w);
 	m->fence = w.fence;
 	rc = state_load(o, &m->format, x->head.number, &x->raw, &m->state, f);
