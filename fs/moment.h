@@ -8,7 +8,7 @@
  *   encode    once every view's bytes are in the store: the run
  *   settle    the record is on the log: contents are clean where nothing came since
  *
- * What a moment says of a name or file that is not finished (design.md, "Sealed"):
+ * What a moment says of a name or file that is not finished (holdfast-mount(8), "Sealed"):
  *   - a file is committed as last sealed; a log at its length; absent if it never was either;
  *   - a name that now leads to such a never-sealed inode keeps what it led to in the base, unless that
  *     name was unlinked or moved away in between (name->cut).
