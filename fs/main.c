@@ -23,6 +23,7 @@
 #include "tools/tools.h"
 
 #define TERM_FLUSH_NS (80 * NS_PER_S)   /* of the 90 s that SIGTERM has */
+#define DISCARD_NS (5 * NS_PER_S) /* to release the store: whoever drops data does not wait for a server */
 #define UNMOUNTED_NS (24 * 3600 * NS_PER_S) /* umount(8) behind our back: the data is worth a day */
 
 struct program {
@@ -238,6 +239,8 @@ static int end(struct program *p)
 	unwatch_signals(p);
 	if (!ctl_ending(p->ctl, &deadline, &discard))
 		deadline = mount_now(m) + (p->terminated ? 5 * NS_PER_S : UNMOUNTED_NS);
+	if (discard && !deadline)
+		deadline = mount_now(m) + DISCARD_NS;
 	rc = mount_end(m, deadline, discard, &f);
 	if (rc < 0)
 		log_error("%s: %s; unsent data stays in %s", m->opts.uri, f.text, m->opts.cache);
