@@ -315,9 +315,22 @@ static void drop_name_of(struct mount *m, struct node *dir, struct node *n, stru
 	note_node(w, n);
 }
 
-int ns_unlink(struct mount *m, uint64_t dir_id, const char *text)
+/* What unlink and rmdir have in common. */
+static int remove_name(struct mount *m, struct node *dir, struct name *name, struct node *n)
 {
 	struct note w = NOTE_EMPTY;
+
+	name->cut = true;
+	name_set(m, name, NULL);
+	drop_name_of(m, dir, n, &w);
+	dir_changed(m, dir);
+	note_name(&w, name);
+	note_node(&w, dir);
+	return note_done(m, &w);
+}
+
+int ns_unlink(struct mount *m, uint64_t dir_id, const char *text)
+{
 	struct node *dir, *n;
 	struct name *name;
 	int rc = load_child_lock(m, dir_id, text, &dir, &name, &n);
@@ -325,15 +338,8 @@ int ns_unlink(struct mount *m, uint64_t dir_id, const char *text)
 	if (rc < 0)
 		return rc;
 	rc = m->read_only ? m->read_only : node_is_dir(n) ? -EISDIR : 0;
-	if (rc == 0) {
-		name->cut = true;
-		name_set(m, name, NULL);
-		drop_name_of(m, dir, n, &w);
-		dir_changed(m, dir);
-		note_name(&w, name);
-		note_node(&w, dir);
-		rc = note_done(m, &w);
-	}
+	if (rc == 0)
+		rc = remove_name(m, dir, name, n);
 	mount_unlock(m);
 	return rc;
 }
@@ -358,7 +364,6 @@ static int child_dir_lock(struct mount *m, uint64_t dir_id, const char *text, st
 
 int ns_rmdir(struct mount *m, uint64_t dir_id, const char *text)
 {
-	struct note w = NOTE_EMPTY;
 	struct node *dir, *n;
 	struct name *name;
 	int rc = child_dir_lock(m, dir_id, text, &dir, &name, &n);
@@ -371,15 +376,8 @@ int ns_rmdir(struct mount *m, uint64_t dir_id, const char *text)
 		rc = -ENOTDIR;
 	else if (!dir_is_empty(n))
 		rc = -ENOTEMPTY;
-	if (rc == 0) {
-		name->cut = true;
-		name_set(m, name, NULL);
-		drop_name_of(m, dir, n, &w);
-		dir_changed(m, dir);
-		note_name(&w, name);
-		note_node(&w, dir);
-		rc = note_done(m, &w);
-	}
+	if (rc == 0)
+		rc = remove_name(m, dir, name, n);
 	mount_unlock(m);
 	return rc;
 }
