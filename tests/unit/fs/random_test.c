@@ -28,7 +28,7 @@ struct model_name {
 struct model {
 	struct model_file files[FILES_MOST];
 	unsigned files_n; /* 0 is none of them */
-	struct model_name names[DIRS][NAMES];
+	struct model_name names[DIRS * NAMES];
 	unsigned seed;
 };
 
@@ -41,20 +41,22 @@ static const char *const dirs[DIRS] = {"", "d/", "e/"};
 
 static void path_of(const struct model *m, const struct model_name *e, char out[16])
 {
-	size_t at = (size_t)(e - &m->names[0][0]);
+	size_t at = (size_t)(e - m->names);
 
 	snprintf(out, 16, "%sn%zu", dirs[at / NAMES], at % NAMES);
 }
 
 static struct model_name *any_name(struct model *m)
 {
-	return &m->names[dice(m, DIRS)][dice(m, NAMES)];
+	unsigned dir = dice(m, DIRS);
+
+	return &m->names[dir * NAMES + dice(m, NAMES)];
 }
 
 /* Now: what it leads to in the next moment. */
 static void publish(struct model *m)
 {
-	for (struct model_name *e = &m->names[0][0]; e < &m->names[DIRS][0]; e++) {
+	for (struct model_name *e = m->names; e < m->names + DIRS * NAMES; e++) {
 		if (e->live && !m->files[e->live].ever)
 			e->base = e->cut ? 0 : e->base;
 		else
@@ -68,7 +70,7 @@ static unsigned links_of(const struct model *m, unsigned file, bool public)
 {
 	unsigned n = 0;
 
-	for (const struct model_name *e = &m->names[0][0]; e < &m->names[DIRS][0]; e++)
+	for (const struct model_name *e = m->names; e < m->names + DIRS * NAMES; e++)
 		n += (public ? e->base : e->live) == file;
 	return n;
 }
@@ -83,7 +85,7 @@ static char *model_tree(const struct model *m, bool public)
 		if (d < DIRS)
 			fprintf(out, "/%.1s 40755\n", dirs[d]);
 		for (unsigned i = 0; i < NAMES; i++) {
-			const struct model_name *e = &m->names[d % DIRS][i];
+			const struct model_name *e = &m->names[d % DIRS * NAMES + i];
 			unsigned file = public ? e->base : e->live;
 
 			if (file)
@@ -195,7 +197,7 @@ static void assert_tree(char *is, char *wanted)
 static void kill_and_go_on(struct machine *x, struct model *m)
 {
 	machine_restart(x);
-	for (struct model_name *e = &m->names[0][0]; e < &m->names[DIRS][0]; e++)
+	for (struct model_name *e = m->names; e < m->names + DIRS * NAMES; e++)
 		e->cut = e->live == 0 && e->base != 0;
 	assert_tree(tree_of(x, false), model_tree(m, false));
 }
