@@ -34,7 +34,7 @@ def test_a_run_that_saves_in_place_and_is_killed_ten_times_ends_with_the_same_we
 
 @pytest.mark.parametrize("layout", ["rename", "directories"])
 def test_a_killed_run_ends_with_the_same_weights(layout, machines, s3_store, rng, tmp_path):
-    survive(machines(s3_store, **QUICK).mount(), layout, 3, rng, tmp_path)
+    survive(machines(s3_store, **QUICK).mount(), layout, 2, rng, tmp_path)
 
 
 @pytest.mark.long

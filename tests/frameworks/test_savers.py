@@ -217,7 +217,7 @@ def look_at_every_moment(machines, store, tmp_path, moments, force, *arguments):
 
 def test_every_moment_has_a_whole_safetensors_file(machines, file_store, tmp_path):
     needs("torch", "safetensors")
-    look_at_every_moment(machines, file_store, tmp_path, 8, lambda t: t.machine.until_good_moves())
+    look_at_every_moment(machines, file_store, tmp_path, 6, lambda t: t.machine.until_good_moves())
 
 
 @pytest.mark.long

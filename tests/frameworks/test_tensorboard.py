@@ -36,9 +36,9 @@ def read(machine):
 
 
 def test_an_event_costs_no_request_when_its_file_is_closed(machines, s3_store, tmp_path):
-    machine = machines(s3_store, commit="2").mount()
+    machine = machines(s3_store, commit="1").mount()
     before = machine.status()
-    with writer(machine, tmp_path, 200, 0.03) as process:
+    with writer(machine, tmp_path, 200, 0.02) as process:
         assert process.wait(120) == 0
     machine.sync()
     after = machine.status()
