@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/log.h"
 #include "fs/commit.h"
@@ -273,6 +274,7 @@ static int run(struct program *p)
 static int check_dir(struct mount_opts *o, char real[PATH_MAX])
 {
 	struct stat st;
+	struct statvfs fs;
 
 	if (!realpath(o->dir, real) || stat(real, &st) < 0) {
 		(void)fprintf(stderr, "holdfast mount: %s: %s\n", o->dir, strerror(errno));
@@ -280,6 +282,11 @@ static int check_dir(struct mount_opts *o, char real[PATH_MAX])
 	}
 	if (!S_ISDIR(st.st_mode)) {
 		(void)fprintf(stderr, "holdfast mount: %s is not a directory\n", o->dir);
+		return VERB_FAILED;
+	}
+	/* The kernel still knows the root of a mount whose program was killed: over it we would only hide it. */
+	if (statvfs(real, &fs) < 0 && errno == ENOTCONN) {
+		(void)fprintf(stderr, "holdfast mount: %s: what was mounted there has died; 'holdfast umount' removes it\n", real);
 		return VERB_FAILED;
 	}
 	o->dir = real;
