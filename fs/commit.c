@@ -288,7 +288,7 @@ static int record_append(struct committer *c, struct fault *f)
 static bool any_growing(struct mount *m, uint64_t now)
 {
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
-		const struct node *n = (struct node *)((char *)l - offsetof(struct node, dirty));
+		const struct node *n = node_of_dirty(l);
 
 		if (n->file && n->file->facts.writers_open && !file_is_log(m, n, now) && !file_ever_sealed(m, n, now))
 			return true;
@@ -376,11 +376,6 @@ static void healed(struct committer *c)
 
 /* ---- one moment's way ---- */
 
-static bool all_clean(const struct mount *m)
-{
-	return !list_on(&m->nodes.dirty_names) && !list_on(&m->nodes.dirty_nodes);
-}
-
 /* Would a moment of now be worth more than the one that waits already? */
 static bool better_than(const struct moment *pending, const struct mount *m, bool quiet, bool overdue)
 {
@@ -396,7 +391,7 @@ static bool freeze_due(struct committer *c, uint64_t now, bool quiet, bool overd
 {
 	const struct track_policy *p = &c->m->opts.policy;
 
-	if (all_clean(c->m) || !better_than(c->pending, c->m, quiet, overdue))
+	if (nodes_all_clean(&c->m->nodes) || !better_than(c->pending, c->m, quiet, overdue))
 		return false;
 	if (c->ack_ns && (quiet || overdue))
 		return true;
@@ -451,7 +446,7 @@ static void freeze(struct committer *c)
 	overdue = c->ack_ns && now - c->ack_ns >= m->opts.policy.ack_wait_ns;
 	if (!m->read_only && freeze_due(c, now, quiet, overdue))
 		rc = freeze_pending(c, now);
-	if (!m->read_only && (all_clean(m) || (rc == -EAGAIN && (quiet || overdue))))
+	if (!m->read_only && (nodes_all_clean(&m->nodes) || (rc == -EAGAIN && (quiet || overdue))))
 		nothing_to_commit(c, quiet);
 	mount_unlock(m);
 	if (rc < 0 && rc != -EAGAIN)
@@ -605,7 +600,7 @@ static void look_at_log(struct committer *c)
 	bool dirty;
 
 	mount_lock(m);
-	dirty = !all_clean(m);
+	dirty = !nodes_all_clean(&m->nodes);
 	mount_unlock(m);
 	if (!dirty || c->flying || c->record.raw.len || now - c->looked_ns < LOOK_NS)
 		return;
@@ -693,7 +688,7 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	if (at->good != at->newest)
 		c->blind_until_ns = mount_now(m) + m->opts.policy.patience_ns;
 	/* What a replayed journal left dirty is in no commit yet. */
-	if (at->good == at->newest && all_clean(m))
+	if (at->good == at->newest && nodes_all_clean(&m->nodes))
 		c->durable_seq = m->nodes.seq;
 	cond_init_monotonic(&c->wake);
 	cond_init_monotonic(&c->moved);

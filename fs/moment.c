@@ -9,9 +9,6 @@
 
 #include "fs/file.h"
 
-#define name_of(l) ((struct name *)((char *)(l) - offsetof(struct name, dirty)))
-#define node_of(l) ((struct node *)((char *)(l) - offsetof(struct node, dirty)))
-
 /* ---- quiet ---- */
 
 static bool file_changed_lately(const struct mount *m, const struct node *n, uint64_t now)
@@ -31,7 +28,7 @@ bool moment_quiet(struct mount *m, uint64_t now, const char **holder)
 	if (m->last_change_ns + m->opts.policy.quiet_ns > now)
 		return false;
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
-		struct node *n = node_of(l);
+		struct node *n = node_of_dirty(l);
 
 		if (!n->file || (n->names == 0 && n->links == 0))
 			continue;
@@ -73,22 +70,13 @@ static void count_link(struct mount *m, uint64_t id, int by)
 		list_append(&m->nodes.dirty_nodes, &n->dirty);
 }
 
-static size_t list_length(const struct list *head)
-{
-	size_t n = 0;
-
-	for (const struct list *l = head->next; l != head; l = l->next)
-		n++;
-	return n;
-}
-
 static int freeze_names(struct mount *m, struct moment *x)
 {
 	x->names = calloc(list_length(&m->nodes.dirty_names) + 1, sizeof(*x->names));
 	if (!x->names)
 		return -ENOMEM;
 	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next) {
-		struct name *e = name_of(l);
+		struct name *e = name_of_dirty(l);
 		struct name_rec is = name_public(m, e, x->frozen_ns);
 
 		if (is.id == e->base.id)
@@ -177,7 +165,7 @@ static int freeze_nodes(struct mount *m, struct moment *x)
 
 	x->nodes = calloc(list_length(&m->nodes.dirty_nodes) + 1, sizeof(*x->nodes));
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
-		struct node *n = node_of(l);
+		struct node *n = node_of_dirty(l);
 		int delta = n->delta;
 
 		n->delta = 0; /* in any case: the next freeze starts from nothing */
@@ -193,7 +181,7 @@ static void sweep_lists(struct mount *m, const struct moment *x)
 	struct list *l, *next;
 
 	for (l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = next) {
-		struct name *e = name_of(l);
+		struct name *e = name_of_dirty(l);
 
 		next = l->next;
 		if (e->changed_seq <= x->seq && e->id == e->base.id) {
@@ -203,7 +191,7 @@ static void sweep_lists(struct mount *m, const struct moment *x)
 		}
 	}
 	for (l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = next) {
-		struct node *n = node_of(l);
+		struct node *n = node_of_dirty(l);
 		bool unsealed = n->file && n->file->changed && !n->file->live_is_sealed && n->names;
 
 		next = l->next;
@@ -385,7 +373,7 @@ uint64_t moment_dirty_bytes(struct mount *m)
 	uint64_t sum = 0;
 
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
-		const struct node *n = node_of(l);
+		const struct node *n = node_of_dirty(l);
 		uint64_t mapped;
 
 		if (!n->file || !n->file->changed || !n->file->live || n->names == 0)

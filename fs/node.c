@@ -34,11 +34,25 @@ void list_remove(struct list *l)
 	list_init(l);
 }
 
+size_t list_length(const struct list *head)
+{
+	size_t n = 0;
+
+	for (const struct list *l = head->next; l != head; l = l->next)
+		n++;
+	return n;
+}
+
 void nodes_init(struct nodes *t)
 {
 	*t = (struct nodes){.seq = 1};
 	list_init(&t->dirty_names);
 	list_init(&t->dirty_nodes);
+}
+
+bool nodes_all_clean(const struct nodes *t)
+{
+	return !list_on(&t->dirty_names) && !list_on(&t->dirty_nodes);
 }
 
 static struct file *file_make(void)

@@ -29,6 +29,7 @@ void list_init(struct list *l);
 bool list_on(const struct list *l); /* is on a list (or is a list that is not empty) */
 void list_append(struct list *head, struct list *l);
 void list_remove(struct list *l); /* no harm if it is on none */
+size_t list_length(const struct list *head);
 
 struct name {
 	struct node *dir;
@@ -120,7 +121,12 @@ struct nodes {
 	size_t name_n;
 };
 
+/* What stands on the dirty lists. */
+#define name_of_dirty(l) ((struct name *)((char *)(l) - offsetof(struct name, dirty)))
+#define node_of_dirty(l) ((struct node *)((char *)(l) - offsetof(struct node, dirty)))
+
 void nodes_init(struct nodes *t);
+bool nodes_all_clean(const struct nodes *t); /* nothing may differ from the base */
 void nodes_fini(struct nodes *t); /* frees every node and name; contents are unreferenced */
 
 struct node *node_find(struct nodes *t, uint64_t id);

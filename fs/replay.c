@@ -605,9 +605,9 @@ static void compact_notes(struct note *w, struct mount *m)
 	note_writer(w, m);
 	note_counters(w, m->inode_reserved, m->pack_reserved);
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next)
-		note_node(w, (struct node *)((char *)l - offsetof(struct node, dirty)));
+		note_node(w, node_of_dirty(l));
 	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next) {
-		const struct name *e = (struct name *)((char *)l - offsetof(struct name, dirty));
+		const struct name *e = name_of_dirty(l);
 
 		if (!list_on(&e->dir->dirty)) /* without it the replay would not look into it */
 			note_node(w, e->dir);

@@ -562,7 +562,7 @@ void mount_give_up(struct mount *m)
 	bool unsent;
 
 	mount_lock(m);
-	unsent = list_on(&m->nodes.dirty_names) || list_on(&m->nodes.dirty_nodes);
+	unsent = !nodes_all_clean(&m->nodes);
 	mount_unlock(m);
 	if (unsent || committer_end(m, mount_now(m) + NS_PER_S, true, &f) < 0)
 		keep_contents(m);
