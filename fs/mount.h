@@ -72,6 +72,8 @@ struct mount {
 	char why_read_only[256];
 	unsigned room_wanted; /* writers that wait for a commit to make contents droppable */
 	bool journal_failed; /* an entry could not be written: nothing changes until the journal is written anew */
+	uint64_t compacted_bytes; /* what the journal came to when it was last written anew */
+	uint64_t compact_from_ns; /* not before */
 	uint64_t last_change_ns; /* of names and attributes */
 	uint64_t first_change_ns; /* of anything but a log, since the newest freeze; 0: none */
 	uint64_t last_seal_ns;   /* of any file */

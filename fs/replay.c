@@ -12,6 +12,7 @@
 #include "fs/file.h"
 
 #define COMPACT_BYTES (UINT64_C(8) << 20)
+#define COMPACT_AGAIN_NS (5 * NS_PER_S) /* after one that failed: the disk may be full */
 #define JOURNAL_NAME "journal"
 
 struct old_extent {
@@ -621,6 +622,16 @@ static void compact_notes(struct note *w, struct mount *m)
 	}
 }
 
+/* Twice what it came to last time: what has to stay in it would else be written again and again. */
+static bool compact_due(const struct mount *m)
+{
+	uint64_t most = 2 * m->compacted_bytes;
+
+	if (mount_now(m) < m->compact_from_ns)
+		return false;
+	return m->journal_failed || journal_bytes(m->journal) >= (most > COMPACT_BYTES ? most : COMPACT_BYTES);
+}
+
 void replay_compact(struct mount *m)
 {
 	struct fault f = FAULT_NONE;
@@ -629,7 +640,7 @@ void replay_compact(struct mount *m)
 	int rc;
 
 	mount_lock(m);
-	if (!m->journal_failed && journal_bytes(m->journal) < COMPACT_BYTES) {
+	if (!compact_due(m)) {
 		mount_unlock(m);
 		return;
 	}
@@ -641,6 +652,10 @@ void replay_compact(struct mount *m)
 		log_warn("cache: the journal was not shortened: %s", f.code ? f.text : "no memory");
 	mount_lock(m);
 	m->journal_failed = rc < 0;
+	if (rc < 0)
+		m->compact_from_ns = mount_now(m) + COMPACT_AGAIN_NS;
+	else
+		m->compacted_bytes = journal_bytes(m->journal);
 	mount_unlock(m);
 	buf_fini(&w.entries);
 }

@@ -367,6 +367,44 @@ static void a_set_that_goes_on_growing_is_not_found_whole(void **state)
 	machine_lose(x);
 }
 
+static struct stat journal_of(const struct machine *x)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(x->m.cache_fd, "journal", &st, 0), 0);
+	return st;
+}
+
+static bool is_another(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino != b->st_ino || a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
+}
+
+static void a_journal_that_has_to_be_long_is_not_written_anew_again_and_again(void **state)
+{
+	struct machine *x = machine_new(*state);
+	static char value[60 << 10];
+	struct stat before, now;
+	struct walk at;
+	char path[32];
+
+	for (int i = 0; i < 160; i++) { /* 9 MiB that no commit takes over: moments are for acknowledgements here */
+		snprintf(path, sizeof(path), "n%d", i);
+		do_put(x, path, "data");
+		assert_int_equal(walk_to(x, path, &at), 0);
+		assert_int_equal(ns_setxattr(&x->m, at.id, "user.long", value, sizeof(value), 0), 0);
+	}
+	now = journal_of(x);
+	for (int i = 0; i < 10 && (i == 0 || is_another(&before, &now)); i++) { /* once it is, of course */
+		before = now;
+		usleep(400 * 1000); /* four ticks: where it is done in each of them, it is seen */
+		now = journal_of(x);
+	}
+	assert_in_range(now.st_size, 9 << 20, 1 << 30);
+	assert_false(is_another(&before, &now));
+	machine_lose(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_name_moved_away_and_back_keeps_its_old_file_public, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_time_that_was_set_survives_the_daemon_and_the_machine, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_file_that_was_never_published_outlives_a_compacted_journal, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_journal_that_has_to_be_long_is_not_written_anew_again_and_again, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_killed_daemon_goes_on_with_what_no_commit_holds, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(looking_at_a_store_leaves_what_a_killed_writer_has_not_sent, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_mount_that_fails_leaves_what_its_cache_has_not_sent, rig_make, rig_end),
