@@ -14,7 +14,7 @@
 struct hydration {
 	struct fetch fetch;
 	struct mount *m;
-	struct node *node; /* stays: its file->fetching is not empty */
+	struct node *node; /* pinned: its last range may have come before the fetch is done */
 	struct content *content;
 	struct need need;
 	bool waited; /* by the thread that started it, which then frees it */
@@ -56,6 +56,7 @@ static void fetch_done(struct fetch *x)
 	bool waited;
 
 	mount_lock(m);
+	h->node->pins--;
 	node_release(&m->nodes, h->node);
 	waited = h->waited;
 	h->done = true;
@@ -108,6 +109,7 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 	}
 	mount_lock(m);
 	h->fetch.n = claim(n, h);
+	n->pins += h->fetch.n > 0;
 	mount_unlock(m);
 	if (h->fetch.n == 0) {
 		hydration_free(h);

@@ -94,7 +94,7 @@ struct node {
 	uint32_t xattr_n;
 	uint64_t lookups;
 	unsigned opens;
-	unsigned pins; /* by a commit in flight, or a call under way */
+	unsigned pins; /* by a commit in flight, a fetch, or a call under way */
 	unsigned names; /* live names that lead here (of a directory: 1, or 0 once removed) */
 	char *name;     /* the newest seen of them: what messages call it, logs are told by it */
 	uint64_t name_dir; /* the directory it is in */
