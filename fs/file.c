@@ -248,8 +248,7 @@ int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle 
 		mount_unlock(m);
 		return rc;
 	}
-	*h = (struct handle){.node = n, .flags = flags, .writes = writes, .appends = writes && (flags & O_APPEND),
-			     .wrote = flags & O_TRUNC};
+	*h = (struct handle){.node = n, .flags = flags, .writes = writes, .appends = writes && (flags & O_APPEND)};
 	if (writes)
 		writer_comes(n->file, h->appends, mount_now(m));
 	h->past_cache = n->file->past_cache;
@@ -447,7 +446,6 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 	rc = change_begin(m, n, &x, &c);
 	if (rc < 0)
 		return rc;
-	h->wrote = true;
 	rc = content_is_whole(c) ? 0 : hydrate(m, n, c, off, len, true);
 	put = rc < 0 ? rc : content_write(c, data, len, off, h->appends, &at);
 	change_end(m, n, h->kill_priv);
@@ -541,7 +539,6 @@ int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uin
 
 	if (rc < 0)
 		return rc;
-	h->wrote = true;
 	if (mode & ~FALLOC_FL_KEEP_SIZE) /* punched or zeroed: its edges are parts of chunks */
 		rc = hydrate(m, h->node, c, off, len, false);
 	if (rc == 0)

@@ -21,7 +21,6 @@ struct handle {
 	struct node *node;
 	int flags;
 	bool writes, appends;
-	bool wrote; /* this handle changed something */
 	bool kill_priv; /* a write drops set-id bits: it was not root who opened it */
 	bool past_cache; /* bytes were written that the kernel's cache may not have seen */
 };
