@@ -81,6 +81,20 @@ int file_content(struct mount *m, struct node *n, struct note *w)
 	return rc;
 }
 
+int file_name_sealed(struct node *n)
+{
+	struct file *f = n->file;
+	struct view *v;
+	int rc = content_view(f->live, &v);
+
+	if (rc < 0)
+		return rc;
+	view_unref(f->sealed);
+	f->sealed = v;
+	f->sealed_attr = n->attr;
+	return 0;
+}
+
 /* Name the sealed version before its bytes change; say that the file is dirty. */
 static int file_before_change(struct mount *m, struct node *n, uint64_t now, struct note *w)
 {
@@ -88,14 +102,10 @@ static int file_before_change(struct mount *m, struct node *n, uint64_t now, str
 	bool was_open = f->changed && !f->live_is_sealed;
 
 	if (was_open && file_is_sealed(m, n, now)) {
-		struct view *v;
-		int rc = content_view(f->live, &v);
+		int rc = file_name_sealed(n);
 
 		if (rc < 0)
 			return rc;
-		view_unref(f->sealed);
-		f->sealed = v;
-		f->sealed_attr = n->attr;
 		was_open = false;
 	}
 	if (!was_open) {

@@ -51,6 +51,8 @@ bool file_is_log(const struct mount *m, const struct node *n, uint64_t now);
 bool file_holds(const struct mount *m, const struct node *n, uint64_t now);
 /* Was any version of it ever sealed (here or in the base)? */
 bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now);
+/* Live, as it is, is the newest sealed version: names it by a view. */
+int file_name_sealed(struct node *n);
 /* Makes live's content if there is none yet. */
 int file_content(struct mount *m, struct node *n, struct note *w);
 

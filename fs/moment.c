@@ -101,15 +101,11 @@ static int freeze_content(struct mount *m, struct moment *x, struct moment_node 
 	mn->old_size = f->stored_size;
 	mn->rec.attr.size = f->stored_size;
 	if (f->changed && !f->live_is_sealed && (file_is_sealed(m, n, now) || file_is_log(m, n, now))) {
-		struct view *v;
-		int rc = content_view(f->live, &v);
+		int rc = file_name_sealed(n);
 
 		if (rc < 0)
 			return rc;
-		view_unref(f->sealed);
-		f->sealed = v;
 		f->live_is_sealed = !f->writing; /* what a log is just getting comes with the next moment */
-		f->sealed_attr = n->attr;
 		f->only_grown = true;
 		if (!f->first_seal_ns)
 			f->first_seal_ns = now;
