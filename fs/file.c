@@ -519,13 +519,13 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid)
 	return rc;
 }
 
-int file_fsync(struct mount *m, struct handle *h, bool data_only)
+int file_fsync(struct mount *m, struct handle *h)
 {
 	bool damaged;
 	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
 	struct file *f = h->node->file;
 	struct note w = NOTE_EMPTY;
-	int rc = damaged ? -EIO : content_sync(c, data_only);
+	int rc = damaged ? -EIO : content_sync(c);
 
 	if (rc < 0)
 		return rc;

@@ -33,7 +33,8 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 /* mapped: bytes of a mapping, written back by the kernel at a time of its own. */
 ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped);
 int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid);
-int file_fsync(struct mount *m, struct handle *h, bool data_only);
+/* fdatasync(2) as well: what it leaves out costs nothing here. */
+int file_fsync(struct mount *m, struct handle *h);
 int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid);
 off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence);
 ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,

@@ -475,7 +475,8 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	(void)ino;
-	reply_rc(req, file_fsync(mount_of(req), handle_of(fi), datasync));
+	(void)datasync;
+	reply_rc(req, file_fsync(mount_of(req), handle_of(fi)));
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)

@@ -711,7 +711,7 @@ static int sync_new(struct content *c)
 }
 
 /* Its times are the journal's matter, so fdatasync will do in either case. */
-int content_sync(struct content *c, bool data_only)
+int content_sync(struct content *c)
 {
 	int rc;
 

@@ -122,7 +122,7 @@ int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode);
 ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off);
 /* SEEK_DATA, SEEK_HOLE; absent bytes are data unless they are known to be zeros. */
 off_t content_seek(struct content *c, off_t off, int whence);
-int content_sync(struct content *c, bool data_only);
+int content_sync(struct content *c);
 
 /*
  * What must be fetched before [off, off+len) can be read (or, for_write, partly overwritten;

@@ -33,11 +33,8 @@ enum journal_type {
 	JOURNAL_SEALED = 5,    /* id, version, view number, size, times */
 	JOURNAL_PRESERVED = 6, /* id, version, view number, off, len */
 	JOURNAL_PRESENT = 7,   /* id, version, off, len */
-	JOURNAL_FREEZE = 8,    /* moment number */
-	JOURNAL_COMMIT = 9,    /* moment number, record number */
 	JOURNAL_COUNTER = 10,  /* ids and pack names below this may have been used */
 	JOURNAL_DIRTY = 11,    /* id: open for writing; its size and times are the file's own */
-	JOURNAL_UNLINKED = 12, /* id: no name left, open */
 	/* id, version, view number, off, extent: bytes of the view that only the store has */
 	JOURNAL_MAPPED = 13,
 	JOURNAL_UNNAMED = 14, /* id: its named version is in the store */

@@ -648,7 +648,7 @@ static void *append(void *arg)
 		if (content_read(w->c, got, sizeof(got), at) != sizeof(got) ||
 		    memcmp(got, line, sizeof(got)) != 0)
 			return w;
-		if (i % 32 == 0 && (content_hold(w->c) < 0 || content_sync(w->c, true) < 0))
+		if (i % 32 == 0 && (content_hold(w->c) < 0 || content_sync(w->c) < 0))
 			return w;
 		if (i % 32 == 0)
 			content_unhold(w->c);

@@ -263,7 +263,7 @@ static void a_rewrite_keeps_what_was_added_since_its_mark(void **state)
 	journal_entry(&entries, JOURNAL_WRITER, "all of it", 9);
 	assert_int_equal(journal_add(j, JOURNAL_DIRTY, "meanwhile", 9), 0);
 	assert_int_equal(journal_rewrite(j, mark, &entries, &f), 0);
-	assert_int_equal(journal_add(j, JOURNAL_FREEZE, "later", 5), 0);
+	assert_int_equal(journal_add(j, JOURNAL_DIRTY, "later", 5), 0);
 	assert_int_equal(journal_sync(j), 0);
 	assert_int_equal(folder_files(folder), 1);
 
@@ -271,7 +271,7 @@ static void a_rewrite_keeps_what_was_added_since_its_mark(void **state)
 	assert_int_equal(x.n, 3);
 	assert_int_equal(x.bytes.data[0], JOURNAL_WRITER);
 	assert_int_equal(x.bytes.data[14], JOURNAL_DIRTY);
-	assert_int_equal(x.bytes.data[28], JOURNAL_FREEZE);
+	assert_int_equal(x.bytes.data[28], JOURNAL_DIRTY);
 	buf_fini(&x.bytes);
 }
 
