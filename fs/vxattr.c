@@ -15,31 +15,40 @@ bool vxattr_is(const char *name)
 	return strncmp(name, PREFIX, sizeof(PREFIX) - 1) == 0;
 }
 
-static const char *state_of(struct mount *m, const struct node *n, uint64_t now)
+/* Under the lock. */
+static const char *state_locked(const struct mount *m, const struct node *n, uint64_t now, bool all_good)
 {
+	const struct file *f = n->file;
+
+	if (f && file_is_log(m, n, now))
+		return "log";
+	if (f && !file_is_sealed(m, n, now))
+		return "open";
+	if (list_on(&n->dirty) || (f && f->changed))
+		return "sealed";
+	return all_good ? "durable" : "sent";
+}
+
+/* Of inode `id`; NULL: there is none. */
+static const char *state_of(struct mount *m, uint64_t id, uint64_t now)
+{
+	const char *what = NULL;
 	struct commit_status s;
-	bool good;
+	struct node *n;
 
 	committer_status(m, &s);
-	good = s.good == s.commit;
 	mount_lock(m);
-	if (n->file && n->file->changed && !file_is_sealed(m, n, now))
-		good = false;
+	n = node_find(&m->nodes, id);
+	if (n)
+		what = state_locked(m, n, now, s.good == s.commit);
 	mount_unlock(m);
-	if (n->file && file_is_log(m, n, now))
-		return "log";
-	if (n->file && !file_is_sealed(m, n, now))
-		return "open";
-	if (list_on(&n->dirty) || (n->file && n->file->changed))
-		return "sealed";
-	return good ? "durable" : "sent";
+	return what;
 }
 
 ssize_t vxattr_get(struct mount *m, uint64_t id, const char *name, char *value, size_t size)
 {
 	const char *what = name + sizeof(PREFIX) - 1;
 	struct fault f = FAULT_NONE;
-	struct node *n;
 	size_t len;
 	int rc;
 
@@ -53,12 +62,9 @@ ssize_t vxattr_get(struct mount *m, uint64_t id, const char *name, char *value, 
 	if (strcmp(what, "socket") == 0) {
 		what = m->socket;
 	} else if (strcmp(what, "state") == 0 || strcmp(what, "sync") == 0) {
-		mount_lock(m);
-		n = node_find(&m->nodes, id);
-		mount_unlock(m);
-		if (!n)
+		what = state_of(m, id, mount_now(m));
+		if (!what)
 			return -ENOENT;
-		what = state_of(m, n, mount_now(m));
 	} else {
 		return -ENODATA;
 	}
