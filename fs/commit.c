@@ -19,7 +19,6 @@
 #define TICK_NS (100 * NS_PER_MS)
 #define APPEND_TRY_NS (5 * NS_PER_S)  /* then the thread looks up: is it to end? */
 #define AGAIN_NS (5 * NS_PER_S)       /* after a fault that will not go away by itself */
-#define RUN_IN_RECORD_MOST (1u << 20) /* a larger run lies in packs: a 412 never sends much again */
 #define CUMULATIVE_EVERY 64
 #define LOOK_NS (15 * NS_PER_S)
 #define ROOM_GAP_NS (500 * NS_PER_MS)
@@ -70,7 +69,6 @@ struct committer {
 	unsigned waiters;
 	uint64_t ack_ns;        /* since when the oldest of them waits; 0: none */
 	uint64_t good_frozen_ns;
-	int64_t good_time_ns;
 	uint64_t commits;
 	_Atomic bool fenced;    /* as these */
 	struct vouch_reason why;
@@ -132,35 +130,13 @@ static int sink_put(struct pack_sink *sink, const void *data, size_t len, uint64
 	return lanes_put_pack(c->m->lanes, data, len, c->put_until_ns, pack, f);
 }
 
-/* The body of a record: the run itself, or where it lies. */
-static int record_body(struct committer *c, struct run *run, uint16_t *flags, struct buf *out, struct fault *f)
+static struct record_head next_head(struct committer *c)
 {
-	struct pack_sink sink = {.put = sink_put, .arg = c};
-	struct run_ref ref;
-	int rc;
+	struct record_head h = mount_next_head(c->m, RECORD_COMMIT, c->number, &c->hash, c->floor);
 
-	if (!run)
-		return 0;
-	if (run_bytes(run) <= RUN_IN_RECORD_MOST)
-		return run_encode(run, out);
-	rc = run_pack(&c->m->format, &sink, run, &ref, f);
-	if (rc < 0)
-		return rc;
-	*flags |= RECORD_PACKED;
-	return run_ref_encode(&ref, out);
-}
-
-static struct record_head next_head(struct committer *c, enum record_kind kind)
-{
-	const struct record_head *was = state_head(c->m->state);
-	struct record_head h = {.store = c->m->format.id, .number = c->number + 1, .prev = c->hash, .kind = kind,
-				.slot = (uint16_t)c->m->opts.slot, .slots = (uint16_t)c->m->opts.slots,
-				.attempt = c->m->opts.attempt, .fence = c->m->fence, .time_ns = clock_wall(c->m->clock),
-				.from = was->number, .good = c->good, .base_upto = was->base_upto, .base = was->base,
-				.cumulative = was->cumulative, .floor = c->floor};
-
-	(void)snprintf(h.host, sizeof(h.host), "%s", c->m->host);
-	h.nonce = (uint64_t)clock_mono(c->m->clock) ^ (uint64_t)h.time_ns << 20;
+	h.fence = c->m->fence;
+	h.from = state_head(c->m->state)->number;
+	h.good = c->good;
 	return h;
 }
 
@@ -233,10 +209,11 @@ static int record_make(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	struct pack_sink sink = {.put = sink_put, .arg = c};
 	int rc = make_body_run(c, r, r->head.flags & RECORD_RELEASE, f);
 
 	if (rc == 0)
-		rc = record_body(c, r->run, &r->head.flags, &body, f);
+		rc = run_body(&c->m->format, &sink, r->run, &r->head.flags, &body, f);
 	if (rc == 0)
 		rc = record_encode(c->m->format.secret, &r->head, body.data, body.len, &r->raw);
 	if (rc < 0 && !f->code)
@@ -342,7 +319,6 @@ static void good_moved(struct committer *c)
 	c->good = c->newest;
 	c->durable_seq = c->newest_seq;
 	c->good_frozen_ns = c->newest_frozen_ns;
-	c->good_time_ns = c->record.head.time_ns;
 	c->why = (struct vouch_reason){.objection = 0};
 	c->blind_until_ns = 0;
 	pthread_cond_broadcast(&c->moved);
@@ -477,7 +453,7 @@ static int commit_make(struct committer *c, struct fault *f)
 	struct record *r = &c->record;
 	int rc;
 
-	r->head = next_head(c, RECORD_COMMIT);
+	r->head = next_head(c);
 	rc = moment_encode(c->flying, &r->run);
 	if (rc < 0)
 		return fault_errno(f, rc, "encode");
@@ -510,7 +486,7 @@ static void landed(struct committer *c)
 /* An empty commit that says: the state so far is good.  It names itself, being that state. */
 static int move_make(struct committer *c, struct fault *f)
 {
-	c->record.head = next_head(c, RECORD_COMMIT);
+	c->record.head = next_head(c);
 	c->record.head.good = c->record.head.number;
 	return record_make(c, f);
 }
@@ -682,7 +658,6 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	if (!c)
 		return fault_errno(f, -ENOMEM, "committer");
 	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest, .floor = at->floor,
-				.good_time_ns = state_head(m->state)->time_ns,
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
 	if (at->good != at->newest)
@@ -814,7 +789,7 @@ static int release_make(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 
-	r->head = next_head(c, RECORD_COMMIT);
+	r->head = next_head(c);
 	r->head.flags = RECORD_RELEASE;
 	if (c->good == c->newest)
 		r->head.good = r->head.number; /* the same state under a newer number */
@@ -874,7 +849,6 @@ void committer_status(struct mount *m, struct commit_status *out)
 	out->commit = c->newest;
 	out->good = c->good;
 	out->number = c->number;
-	out->good_time_ns = c->good_time_ns;
 	if (c->durable_seq < m->nodes.seq && c->good_frozen_ns)
 		out->good_age_ns = now - c->good_frozen_ns;
 	(void)snprintf(out->objection, sizeof(out->objection), "%s", c->why.objection ? c->why.text : "");

@@ -46,7 +46,6 @@ void committer_kick(struct mount *m);
 
 struct commit_status {
 	uint64_t commit, good, number;
-	int64_t good_time_ns;     /* wall clock when the good moment was frozen; 0: unknown */
 	uint64_t good_age_ns;     /* since good was frozen, or 0 while nothing has changed since */
 	char objection[320];      /* why good is not the newest commit; "" if it is */
 	char error[256];          /* that keeps commits back; "" if none */

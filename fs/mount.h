@@ -39,9 +39,6 @@ struct mount_opts {
 	struct track_policy policy;
 };
 
-struct moment;
-struct gain;
-
 struct mount {
 	/* fixed after mount_start() */
 	struct mount_opts opts;
@@ -71,7 +68,8 @@ struct mount {
 	int read_only;       /* 0, or the errno that changes get */
 	char why_read_only[256];
 	unsigned room_wanted; /* writers that wait for a commit to make contents droppable */
-	bool journal_failed; /* an entry could not be written: nothing changes until the journal is written anew */
+	/* An entry could not be written: nothing changes until the journal is written anew.  Set without the lock too. */
+	_Atomic bool journal_failed;
 	uint64_t compacted_bytes; /* what the journal came to when it was last written anew */
 	uint64_t compact_from_ns; /* not before */
 	uint64_t last_change_ns; /* of names and attributes */
@@ -87,6 +85,13 @@ struct mount {
 uint64_t mount_new_inode(struct mount *m);
 /* Thread: any; takes the lock itself (lanes ask). */
 uint64_t mount_new_pack(void *mount);
+
+/*
+ * The header of the record behind `number`: what all that this mount writes have in common, over m->state.  The caller
+ * adds fence, from and good.  Thread: that which writes to the log.
+ */
+struct record_head mount_next_head(const struct mount *m, enum record_kind kind, uint64_t number, const struct hash128 *hash,
+				   uint64_t floor);
 
 static inline uint64_t mount_now(const struct mount *m)
 {
@@ -132,13 +137,16 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 /* For a compaction: which ranges of a restored content are here; the sealed version; the counters. */
 void note_present(struct note *w, const struct node *n);
 void note_view(struct note *w, const struct node *n);
+/* JOURNAL_PRESERVED, JOURNAL_PRESENT (of no view). */
+void note_range(struct note *w, enum journal_type type, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+		uint64_t len);
 void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e);
 void note_unnamed(struct note *w, const struct node *n);
 /* The content of a sealed version that is not the live one's.  Before note_content(). */
 void note_older(struct note *w, const struct node *n);
 void note_counters(struct note *w, uint64_t inodes, uint64_t packs);
 void note_writer(struct note *w, const struct mount *m);
-/* Write them; ends w.  0 or the journal's error, which is sticky. */
+/* Write them; ends w.  0 or the journal's error, which is sticky.  Thread: any. */
 int note_done(struct mount *m, struct note *w);
 
 #endif

@@ -6,6 +6,14 @@
 #include "fs/file.h"
 #include "fs/mount.h"
 
+static void note_add(struct note *w, enum journal_type type, const struct buf *body)
+{
+	if (buf_ok(body))
+		journal_entry(&w->entries, type, body->data, body->len);
+	else
+		w->entries.failed = true;
+}
+
 void note_name(struct note *w, const struct name *n)
 {
 	uint8_t key[RUN_KEY_MAX];
@@ -14,15 +22,9 @@ void note_name(struct note *w, const struct name *n)
 
 	buf_u16(&body, (uint16_t)key_len);
 	buf_add(&body, key, key_len);
-	if (n->id == 0) {
-		journal_entry(&w->entries, JOURNAL_REMOVE, body.data, body.len);
-		return;
-	}
-	(void)name_rec_encode(&(struct name_rec){.id = n->id, .home = n->home, .type = n->type}, &body);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
-	else
-		journal_entry(&w->entries, JOURNAL_SET, body.data, body.len);
+	if (n->id)
+		(void)name_rec_encode(&(struct name_rec){.id = n->id, .home = n->home, .type = n->type}, &body);
+	note_add(w, n->id ? JOURNAL_SET : JOURNAL_REMOVE, &body);
 }
 
 /* Attributes only: bytes are told of by note_content() and note_sealed(). */
@@ -51,16 +53,12 @@ void note_node(struct note *w, const struct node *n)
 	buf_u16(&body, (uint16_t)item.key_len);
 	buf_add(&body, item.key, item.key_len);
 	buf_add(&body, item.value, item.value_len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
-	else
-		journal_entry(&w->entries, JOURNAL_SET, body.data, body.len);
+	note_add(w, JOURNAL_SET, &body);
 }
 
-static void note_id_version(struct buf *body, const struct node *n)
+static uint32_t live_version(const struct node *n)
 {
-	buf_u64(body, n->id);
-	buf_u32(body, n->file->live ? content_version(n->file->live) : 0);
+	return n->file->live ? content_version(n->file->live) : 0;
 }
 
 static void note_content_of(struct note *w, const struct node *n, uint32_t version, bool of_store)
@@ -71,29 +69,32 @@ static void note_content_of(struct note *w, const struct node *n, uint32_t versi
 	buf_u32(&body, version);
 	buf_u64(&body, n->home);
 	buf_u8(&body, of_store);
-	journal_entry(&w->entries, JOURNAL_CONTENT, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_CONTENT, &body);
 }
 
 void note_content(struct note *w, const struct node *n, bool clean)
 {
-	note_content_of(w, n, n->file->live ? content_version(n->file->live) : 0, clean);
+	note_content_of(w, n, live_version(n), clean);
 }
 
-static void note_range(struct note *w, enum journal_type type, const struct node *n, uint32_t version, uint32_t view,
-		       const struct range *r)
+void note_range(struct note *w, enum journal_type type, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
+		uint64_t len)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 
-	buf_u64(&body, n->id);
+	buf_u64(&body, id);
 	buf_u32(&body, version);
 	buf_u32(&body, view);
-	buf_u64(&body, r->from);
-	buf_u64(&body, r->to - r->from);
-	journal_entry(&w->entries, type, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	buf_u64(&body, off);
+	buf_u64(&body, len);
+	note_add(w, type, &body);
+}
+
+static void note_ranges(struct note *w, enum journal_type type, uint64_t id, uint32_t version, uint32_t view,
+			const struct ranges *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		note_range(w, type, id, version, view, r->v[i].from, r->v[i].to - r->v[i].from);
 }
 
 static void note_present_of(struct note *w, const struct node *n, struct content *c)
@@ -102,8 +103,7 @@ static void note_present_of(struct note *w, const struct node *n, struct content
 
 	if (content_present(c, &r) < 0)
 		w->entries.failed = true;
-	for (size_t i = 0; i < r.n; i++)
-		note_range(w, JOURNAL_PRESENT, n, content_version(c), 0, &r.v[i]);
+	note_ranges(w, JOURNAL_PRESENT, n->id, content_version(c), 0, &r);
 }
 
 void note_present(struct note *w, const struct node *n)
@@ -128,9 +128,7 @@ void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, u
 	buf_u8(&body, e->place.codec);
 	if (e->kind == EXTENT_INLINE)
 		buf_add(&body, e->data, e->length);
-	journal_entry(&w->entries, JOURNAL_MAPPED, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_MAPPED, &body);
 }
 
 /* The sealed version as a view: its size, and where those of its bytes are that the content has no more. */
@@ -144,8 +142,7 @@ void note_view(struct note *w, const struct node *n)
 	note_sealed(w, n, view_number(v), view_size(v), &n->file->sealed_attr);
 	if (view_side(v, &r) < 0 || view_mapped(v, &mapped) < 0)
 		w->entries.failed = true;
-	for (size_t i = 0; i < r.n; i++)
-		note_range(w, JOURNAL_PRESERVED, n, version, view_number(v), &r.v[i]);
+	note_ranges(w, JOURNAL_PRESERVED, n->id, version, view_number(v), &r);
 	for (size_t i = 0; i < mapped.n; i++)
 		note_mapped(w, n->id, version, view_number(v), mapped.offs[i], &mapped.extents.v[i]);
 }
@@ -155,9 +152,7 @@ void note_unnamed(struct note *w, const struct node *n)
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 
 	buf_u64(&body, n->id);
-	journal_entry(&w->entries, JOURNAL_UNNAMED, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_UNNAMED, &body);
 }
 
 void note_older(struct note *w, const struct node *n)
@@ -177,9 +172,7 @@ void note_writer(struct note *w, const struct mount *m)
 	buf_add(&body, m->boot, sizeof(m->boot));
 	buf_u64(&body, m->fence);
 	buf_u16(&body, (uint16_t)m->opts.slot);
-	journal_entry(&w->entries, JOURNAL_WRITER, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_WRITER, &body);
 }
 
 void note_counters(struct note *w, uint64_t inodes, uint64_t packs)
@@ -188,20 +181,17 @@ void note_counters(struct note *w, uint64_t inodes, uint64_t packs)
 
 	buf_u64(&body, inodes);
 	buf_u64(&body, packs);
-	journal_entry(&w->entries, JOURNAL_COUNTER, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_COUNTER, &body);
 }
 
 void note_dirty(struct note *w, const struct node *n)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 
-	note_id_version(&body, n);
+	buf_u64(&body, n->id);
+	buf_u32(&body, live_version(n));
 	buf_u64(&body, n->home);
-	journal_entry(&w->entries, JOURNAL_DIRTY, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_DIRTY, &body);
 }
 
 void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t size, const struct inode_attr *attr)
@@ -214,9 +204,7 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 	buf_u64(&body, size);
 	buf_u64(&body, (uint64_t)attr->mtime_ns);
 	buf_u64(&body, (uint64_t)attr->ctime_ns);
-	journal_entry(&w->entries, JOURNAL_SEALED, body.data, body.len);
-	if (!buf_ok(&body))
-		w->entries.failed = true;
+	note_add(w, JOURNAL_SEALED, &body);
 }
 
 int note_done(struct mount *m, struct note *w)

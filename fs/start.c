@@ -16,6 +16,7 @@
 #include "fs/replay.h"
 #include "fs/track/death.h"
 #include "store/log.h"
+#include "store/newest.h"
 
 #define START_TRIES 5            /* to get the number of the fence against others who want it */
 #define START_DEADLINE_NS (60 * NS_PER_S)
@@ -55,17 +56,14 @@ uint64_t mount_new_pack(void *mount)
 /* ---- what the log says ---- */
 
 struct found {
-	uint64_t number;   /* newest record; 0: none */
-	struct buf raw;    /* it */
-	struct record_head head;
-	struct hash128 hash;
-	uint64_t newest;   /* newest commit or reset */
-	uint64_t floor;    /* of the newest record */
+	struct newest log;
+	uint64_t newest; /* record whose state is the newest: a commit or a reset */
+	uint64_t good;   /* a reset names itself here: the same state */
 };
 
 static void found_fini(struct found *x)
 {
-	buf_fini(&x->raw);
+	newest_fini(&x->log);
 }
 SCOPE_VAL(struct found, found_fini)
 
@@ -75,7 +73,7 @@ static void listed(struct object_req *r)
 }
 
 /* store.json and the newest number, side by side. */
-static int read_first(struct mount *m, struct objects *o, struct found *x, struct fault *f)
+static int read_first(struct mount *m, struct objects *o, uint64_t *number, struct fault *f)
 {
 	uint64_t deadline = mount_now(m) + START_DEADLINE_NS;
 	bool have_list = false;
@@ -89,40 +87,22 @@ static int read_first(struct mount *m, struct objects *o, struct found *x, struc
 		*f = list.fault;
 		rc = list.rc;
 	}
+	*number = 0;
 	if (rc == 0 && list.body.len)
-		x->number = log_number("log", buf_str(&list.body));
+		*number = log_number("log", buf_str(&list.body));
 	object_req_fini(&list);
 	return rc;
 }
 
-static int read_newest(struct mount *m, struct objects *o, struct found *x, struct fault *f)
+static int find(struct mount *m, struct objects *o, uint64_t number, struct found *x, struct fault *f)
 {
-	scoped(buf_fini) struct buf body = BUF_EMPTY;
-	uint64_t number = x->number;
-	int rc;
+	const struct record_head *h = &x->log.head;
+	int rc = newest_read(o, &m->format, number, mount_now(m) + START_DEADLINE_NS, &x->log, f);
 
-	if (number == 0)
-		return 0;
-	for (;;) { /* past what is no writer's record */
-		buf_fini(&x->raw);
-		rc = log_read(o, "log", number, mount_now(m) + START_DEADLINE_NS, &x->raw, f);
-		if (rc == 0)
-			rc = record_decode(&m->format, x->raw.data, x->raw.len, &x->head, &body, f);
-		if (rc < 0)
-			return rc;
-		if (number == x->number) {
-			record_hash(m->format.secret, x->raw.data, x->raw.len, &x->hash);
-			x->floor = x->head.floor;
-		}
-		if (x->head.kind == RECORD_COMMIT || x->head.kind == RECORD_JOIN || x->head.kind == RECORD_RESET)
-			break;
-		if (--number == 0)
-			return 0;
-		buf_fini(&body);
-	}
-	x->newest = x->head.kind == RECORD_JOIN ? x->head.from : x->head.number;
-	if (x->head.kind == RECORD_RESET && x->head.good == x->head.from)
-		x->head.good = x->head.number; /* the same state */
+	if (rc < 0)
+		return rc;
+	x->newest = newest_state(&x->log);
+	x->good = h->kind == RECORD_RESET && h->good == h->from ? h->number : h->good;
 	return 0;
 }
 
@@ -137,14 +117,14 @@ static int one_writer_by_hand(const struct mount *m, struct fault *f)
 }
 
 /* mkfs asked already; the first mount asks again, since a store may have been copied elsewhere. */
-static int check_store(const struct mount *m, struct objects *o, const struct found *x, struct fault *f)
+static int check_store(const struct mount *m, struct objects *o, uint64_t number, struct fault *f)
 {
 	struct store_probe probe;
 	int rc;
 
 	if (m->format.unfenced)
 		return one_writer_by_hand(m, f);
-	if (x->number || m->opts.read_only)
+	if (number || m->opts.read_only)
 		return 0;
 	rc = store_probe(o, &probe, f);
 	if (rc < 0 || probe.create_only)
@@ -166,11 +146,11 @@ static int may_take_over(const struct mount *m, const struct found *x, struct fa
 {
 	char when[32];
 
-	if (x->newest == 0 || (x->head.flags & RECORD_RELEASE) || m->opts.takeover)
+	if (x->newest == 0 || (x->log.head.flags & RECORD_RELEASE) || m->opts.takeover)
 		return 0;
 	return fault_set(f, -EBUSY, FAULT_FINAL,
 			 "written %s ago by %s, not released; -o ro to look, -o takeover to replace it",
-			 ago(m, x->head.time_ns, when, sizeof(when)), x->head.host);
+			 ago(m, x->log.head.time_ns, when, sizeof(when)), x->log.head.host);
 }
 
 static int choose(const struct mount *m, const struct found *x, uint64_t *target, struct fault *f)
@@ -184,14 +164,14 @@ static int choose(const struct mount *m, const struct found *x, uint64_t *target
 		return 0;
 	case RESTORE_NUMBER:
 		*target = m->opts.restore_number;
-		if (*target == 0 || *target > x->number)
+		if (*target == 0 || *target > x->log.number)
 			return fault_set(f, -ENOENT, FAULT_FINAL, "restore=%llu: the newest record is %llu",
-					 (unsigned long long)*target, (unsigned long long)x->number);
+					 (unsigned long long)*target, (unsigned long long)x->log.number);
 		return 0;
 	case RESTORE_GOOD:
 		break;
 	}
-	*target = x->newest ? x->head.good : 0;
+	*target = x->newest ? x->good : 0;
 	if (x->newest && !*target && !m->opts.read_only)
 		return fault_set(f, -EUCLEAN, FAULT_FINAL,
 				 "commit %llu and those before it were never found whole; -o restore=newest takes it as it is, "
@@ -204,7 +184,7 @@ static int load_state(struct mount *m, struct objects *o, const struct found *x,
 {
 	if (target == 0)
 		return state_empty(&m->format, &m->state);
-	return state_load(o, &m->format, target, target == x->head.number ? &x->raw : NULL, &m->state, f);
+	return state_load(o, &m->format, target, target == x->log.head.number ? &x->log.raw : NULL, &m->state, f);
 }
 
 /* ---- the fence ---- */
@@ -214,37 +194,41 @@ static int start_put(struct pack_sink *sink, const void *data, size_t len, uint6
 	return lanes_put_pack(sink->arg, data, len, clock_mono(&clock_system) + START_DEADLINE_NS, pack, f);
 }
 
+struct record_head mount_next_head(const struct mount *m, enum record_kind kind, uint64_t number, const struct hash128 *hash,
+				   uint64_t floor)
+{
+	const struct record_head *was = state_head(m->state);
+	struct record_head h = {.store = m->format.id, .number = number + 1, .prev = *hash, .kind = kind,
+				.slot = (uint16_t)m->opts.slot, .slots = (uint16_t)m->opts.slots, .attempt = m->opts.attempt,
+				.time_ns = clock_wall(m->clock), .base_upto = was->base_upto, .base = was->base,
+				.cumulative = was->cumulative, .floor = floor};
+
+	(void)snprintf(h.host, sizeof(h.host), "%s", m->host);
+	if (getrandom(&h.nonce, sizeof(h.nonce), 0) < 0) /* no kernel of ours lacks it; two bodies still differ by their time */
+		h.nonce = (uint64_t)h.time_ns;
+	return h;
+}
+
+/* A reset says all that lies above the base itself. */
 static int reset_body(struct mount *m, struct record_head *h, struct buf *body, struct fault *f)
 {
 	struct pack_sink sink = {.put = start_put, .arg = m->lanes};
 	scoped(run_unref) struct run *run = NULL;
-	struct run_ref ref;
 	int rc = state_cumulative(m->state, &run);
 
-	if (rc < 0 || run_bytes(run) <= (1u << 20))
-		return rc < 0 ? rc : run_encode(run, body);
-	rc = run_pack(&m->format, &sink, run, &ref, f);
-	if (rc < 0)
-		return rc;
-	h->flags |= RECORD_PACKED;
-	return run_ref_encode(&ref, body);
+	return rc < 0 ? rc : run_body(&m->format, &sink, run, &h->flags, body, f);
 }
 
 /* Join if the state to continue is the newest, else reset to it.  -EEXIST: somebody took the number. */
 static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64_t target, struct fault *f)
 {
-	const struct record_head *was = state_head(m->state);
 	scoped(buf_fini) struct buf body = BUF_EMPTY, raw = BUF_EMPTY;
-	struct record_head h = {.store = m->format.id, .number = x->number + 1, .prev = x->hash, .kind = RECORD_JOIN,
-				.slot = (uint16_t)m->opts.slot, .slots = (uint16_t)m->opts.slots, .attempt = m->opts.attempt,
-				.fence = x->number + 1, .time_ns = clock_wall(m->clock), .from = target, .good = target,
-				.base_upto = was->base_upto, .base = was->base, .cumulative = was->cumulative, .floor = x->floor};
+	struct record_head h = mount_next_head(m, RECORD_JOIN, x->log.number, &x->log.hash, x->log.floor);
 	struct state *next;
 	int rc = 0;
 
-	(void)snprintf(h.host, sizeof(h.host), "%s", m->host);
-	if (getrandom(&h.nonce, sizeof(h.nonce), 0) < 0)
-		return fault_errno(f, -errno, "getrandom");
+	h.fence = h.number;
+	h.from = h.good = target;
 	if (target != x->newest) {
 		h.kind = RECORD_RESET;
 		h.flags = RECORD_CUMULATIVE;
@@ -263,12 +247,11 @@ static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64
 		return rc;
 	state_unref(m->state);
 	m->state = next;
-	record_hash(m->format.secret, raw.data, raw.len, &x->hash);
-	x->number = h.number;
+	record_hash(m->format.secret, raw.data, raw.len, &x->log.hash);
+	x->log.number = h.number;
 	x->newest = h.kind == RECORD_RESET ? h.number : target;
-	x->head = h;
-	if (h.kind == RECORD_RESET)
-		x->head.good = h.number; /* as read_newest() has it */
+	x->log.head = h;
+	x->good = h.kind == RECORD_RESET ? h.number : h.good; /* as find() has it */
 	return 0;
 }
 
@@ -277,7 +260,7 @@ static void provisional_names(struct mount *m, const struct found *x)
 {
 	uint64_t start;
 
-	m->fence = x->number + 1;
+	m->fence = x->log.number + 1;
 	if (getrandom(&start, sizeof(start), 0) < 0)
 		start = mount_now(m);
 	m->next_pack = m->pack_reserved = (start & ((UINT64_C(1) << 32) - 1)) | UINT64_C(1) << 33;
@@ -328,17 +311,14 @@ static int new_journal(struct mount *m, struct fault *f)
 	return rc;
 }
 
+/* What contents tell the journal.  A failure is sticky: the next change says so. */
+
 static void preserved(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, uint64_t len)
 {
-	struct mount *m = arg;
-	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	struct note w = NOTE_EMPTY;
 
-	buf_u64(&body, id);
-	buf_u32(&body, version);
-	buf_u32(&body, view);
-	buf_u64(&body, off);
-	buf_u64(&body, len);
-	(void)journal_add(m->journal, JOURNAL_PRESERVED, body.data, body.len); /* sticky: the next change says so */
+	note_range(&w, JOURNAL_PRESERVED, id, version, view, off, len);
+	(void)note_done(arg, &w);
 }
 
 static void mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e)
@@ -351,15 +331,10 @@ static void mapped(void *arg, uint64_t id, uint32_t version, uint32_t view, uint
 
 static void present(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len)
 {
-	struct mount *m = arg;
-	scoped(buf_fini) struct buf body = BUF_EMPTY;
+	struct note w = NOTE_EMPTY;
 
-	buf_u64(&body, id);
-	buf_u32(&body, version);
-	buf_u32(&body, 0);
-	buf_u64(&body, off);
-	buf_u64(&body, len);
-	(void)journal_add(m->journal, JOURNAL_PRESENT, body.data, body.len);
+	note_range(&w, JOURNAL_PRESENT, id, version, 0, off, len);
+	(void)note_done(arg, &w);
 }
 
 /* ---- the three ways to start ---- */
@@ -369,8 +344,8 @@ static bool goes_on(const struct mount *m, const struct replay *r, const struct 
 	struct replay_writer w;
 
 	return replay_writer(r, &w) && memcmp(&w.store, &m->format.id, sizeof(w.store)) == 0 &&
-	       memcmp(w.boot, m->boot, sizeof(w.boot)) == 0 && w.slot == m->opts.slot && x->number &&
-	       x->head.fence == w.fence && !(x->head.flags & RECORD_RELEASE);
+	       memcmp(w.boot, m->boot, sizeof(w.boot)) == 0 && w.slot == m->opts.slot && x->log.number &&
+	       x->log.head.fence == w.fence && !(x->log.head.flags & RECORD_RELEASE);
 }
 
 static int start_on(struct mount *m, struct objects *o, struct replay *r, struct found *x, struct fault *f)
@@ -385,7 +360,7 @@ static int start_on(struct mount *m, struct objects *o, struct replay *r, struct
 				 m->opts.cache, (unsigned long long)x->newest);
 	(void)replay_writer(r, &w);
 	m->fence = w.fence;
-	rc = state_load(o, &m->format, x->head.number, &x->raw, &m->state, f);
+	rc = state_load(o, &m->format, x->log.head.number, &x->log.raw, &m->state, f);
 	if (rc == 0)
 		rc = make_root(m, f);
 	if (rc == 0)
@@ -411,7 +386,7 @@ static int start_new(struct mount *m, struct objects *o, struct replay *r, struc
 	rc = put_fence(m, o, x, target, f);
 	if (rc < 0)
 		return rc;
-	m->fence = x->number;
+	m->fence = x->log.number;
 	m->next_pack = m->pack_reserved = 0;
 	rc = replay_discard(r, m, &moved, f);
 	if (rc == 0)
@@ -420,7 +395,7 @@ static int start_new(struct mount *m, struct objects *o, struct replay *r, struc
 		rc = make_root(m, f);
 	if (moved)
 		log_warn("cache: %u files of a writer that was replaced are in %s/salvage", moved, m->opts.cache);
-	(void)snprintf(m->story, sizeof(m->story), "%s commit %llu", x->head.kind == RECORD_RESET ? "went back to" : "continues",
+	(void)snprintf(m->story, sizeof(m->story), "%s commit %llu", x->log.head.kind == RECORD_RESET ? "went back to" : "continues",
 		       (unsigned long long)target);
 	return rc;
 }
@@ -446,15 +421,16 @@ static int start_reading(struct mount *m, struct objects *o, struct found *x, st
 
 static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 {
-	scoped(found_fini) struct found x = {.number = 0};
+	scoped(found_fini) struct found x = {.log = NEWEST_EMPTY};
 	scoped(replay_free) struct replay *r = NULL;
 	struct lanes_conf lanes = {.store = m->store, .format = &m->format, .lanes = m->opts.lanes,
 				   .pack_name = mount_new_pack, .arg = m, .compress = m->opts.compress, .nice = 19};
 	struct content_notes notes = {.preserved = preserved, .mapped = mapped, .present = present, .arg = m};
-	int rc = read_first(m, o, &x, f);
+	uint64_t number;
+	int rc = read_first(m, o, &number, f);
 
 	if (rc == 0)
-		rc = check_store(m, o, &x, f);
+		rc = check_store(m, o, number, f);
 	if (rc == 0)
 		rc = cachedir_open(m, f);
 	if (rc == 0)
@@ -467,7 +443,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 		return rc;
 	content_dir_notes(m->contents, &notes);
 	for (int i = 0; i < START_TRIES; i++) {
-		rc = read_newest(m, o, &x, f);
+		rc = find(m, o, number, &x, f);
 		if (rc < 0)
 			return rc;
 		if (m->opts.read_only)
@@ -479,14 +455,14 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 		if (rc != -EEXIST)
 			break;
 		state_unref(take(&m->state)); /* somebody else took the number: look again */
-		rc = log_newest(o, "log", mount_now(m) + START_DEADLINE_NS, &x.number, f);
+		rc = log_newest(o, "log", mount_now(m) + START_DEADLINE_NS, &number, f);
 		if (rc < 0)
 			return rc;
 	}
 	if (rc < 0 || m->opts.read_only)
 		return rc;
-	rc = committer_new(m, &(struct commit_start){.number = x.number, .hash = x.hash, .good = x.head.good,
-						     .newest = x.newest, .floor = x.floor}, f);
+	rc = committer_new(m, &(struct commit_start){.number = x.log.number, .hash = x.log.hash, .good = x.good,
+						     .newest = x.newest, .floor = x.log.floor}, f);
 	return rc < 0 ? rc : committer_run(m, f);
 }
 
@@ -549,11 +525,6 @@ int mount_start(struct mount *m, struct fault *f)
 		return fault_in(f, "%s", m->opts.uri);
 	}
 	return 0;
-}
-
-const char *mount_story(const struct mount *m)
-{
-	return m->story;
 }
 
 void mount_give_up(struct mount *m)

@@ -19,9 +19,6 @@
 /* Fills m, whose opts are set; threads run afterwards (lanes, committer).  On failure m is as after mount_fini(). */
 int mount_start(struct mount *m, struct fault *f);
 
-/* What mount_start() found, one line for people: "joined at commit 42", "went on with the cache", ... */
-const char *mount_story(const struct mount *m);
-
 /*
  * It cannot serve after all.  A cache that went on keeps what is unsent, and goes on another time;
  * else the slot is released.  mount_fini() included.

@@ -179,3 +179,20 @@ int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run 
 	}
 	return rc < 0 ? rc : packer_end(&p, out, f);
 }
+
+int run_body(const struct store_format *fmt, struct pack_sink *sink, struct run *r, uint16_t *flags,
+	     struct buf *body, struct fault *f)
+{
+	struct run_ref ref;
+	int rc;
+
+	if (!r)
+		return 0;
+	if (run_bytes(r) <= RUN_IN_RECORD_MOST)
+		return run_encode(r, body);
+	rc = run_pack(fmt, sink, r, &ref, f);
+	if (rc < 0)
+		return rc;
+	*flags |= RECORD_PACKED;
+	return run_ref_encode(&ref, body);
+}

@@ -79,6 +79,13 @@ struct pack_sink {
 };
 int run_pack(const struct store_format *fmt, struct pack_sink *sink, struct run *r,
 	     struct run_ref *out, struct fault *f);
+/*
+ * The body of a record whose run this is (NULL: an empty body): the run itself, or where it lies
+ * in packs.  So a 412 never sends much again.  Sets RECORD_PACKED in *flags in that case.
+ */
+#define RUN_IN_RECORD_MOST (1u << 20)
+int run_body(const struct store_format *fmt, struct pack_sink *sink, struct run *r, uint16_t *flags,
+	     struct buf *body, struct fault *f);
 /* The whole state as one base run, streamed block by block (memory stays bounded). */
 int state_pack_base(struct state *s, struct block_source *src, struct pack_sink *sink,
 		    struct run_ref *out, struct fault *f);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "store/log.h"
+#include "store/newest.h"
 
 #define WITHIN_NS (60 * NS_PER_S) /* a store that fails for longer is a fault */
 
@@ -16,36 +17,7 @@ static uint64_t deadline(void)
 	return clock_mono(&clock_system) + WITHIN_NS;
 }
 
-/* The newest record that a writer of this store made; *kind stays 0 if there is none. */
-static int newest_head(struct look *l, struct record_head *out, struct fault *f)
-{
-	uint64_t number;
-	int rc = log_newest(l->objects, "log", deadline(), &number, f);
-
-	*out = (struct record_head){.kind = 0};
-	for (; rc == 0 && number > 0; number--) {
-		scoped(buf_fini) struct buf raw = BUF_EMPTY;
-		struct record_head h;
-
-		rc = log_read(l->objects, "log", number, deadline(), &raw, f);
-		if (rc == 0)
-			rc = record_decode(&l->format, raw.data, raw.len, &h, NULL, f);
-		if (rc == 0 &&
-		    (h.kind == RECORD_COMMIT || h.kind == RECORD_JOIN || h.kind == RECORD_RESET)) {
-			*out = h;
-			return 0;
-		}
-	}
-	return rc;
-}
-
-/* A join has its predecessor's state, a reset that of the commit it went back to. */
-static uint64_t newest_state(const struct record_head *h)
-{
-	return h->kind == RECORD_JOIN ? h->from : h->number;
-}
-
-static int choose(const struct ref *ref, const struct record_head *newest, uint64_t *out,
+static int choose(const struct ref *ref, const struct newest *newest, uint64_t *out,
 		  struct fault *f)
 {
 	switch (ref->which) {
@@ -53,20 +25,20 @@ static int choose(const struct ref *ref, const struct record_head *newest, uint6
 		*out = newest_state(newest);
 		return 0;
 	case REF_NUMBER:
-		if (ref->number > newest->number)
+		if (ref->number > newest->head.number)
 			return fault_set(f, -ENOENT, FAULT_FINAL,
 					 "no commit %" PRIu64 ": the newest record is %" PRIu64,
-					 ref->number, newest->number);
+					 ref->number, newest->head.number);
 		*out = ref->number;
 		return 0;
 	case REF_GOOD:
 		break;
 	}
-	if (!newest->good && newest_state(newest))
+	if (!newest->head.good && newest_state(newest))
 		return fault_set(f, -EUCLEAN, FAULT_FINAL,
 				 "no good moment yet; @newest is commit %" PRIu64,
 				 newest_state(newest));
-	*out = newest->good;
+	*out = newest->head.good;
 	return 0;
 }
 
@@ -87,12 +59,15 @@ static int open_store(const char *uri, struct look *l, struct fault *f)
 int look_open(const struct ref *ref, struct look *out, struct fault *f)
 {
 	scoped(look_close) struct look l = LOOK_EMPTY;
-	struct record_head newest;
+	scoped(newest_fini) struct newest newest = NEWEST_EMPTY;
+	uint64_t number;
 	int rc = open_store(ref->uri, &l, f);
 
 	if (rc < 0)
 		return rc; /* names the store itself */
-	rc = newest_head(&l, &newest, f);
+	rc = log_newest(l.objects, "log", deadline(), &number, f);
+	if (rc == 0)
+		rc = newest_read(l.objects, &l.format, number, deadline(), &newest, f);
 	if (rc == 0)
 		rc = choose(ref, &newest, &l.number, f);
 	if (rc == 0)
