@@ -9,7 +9,6 @@
 
 #include "fs/commit.h"
 #include "fs/evict.h"
-#include "fs/hydrate.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
 
@@ -165,7 +164,6 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 	content_unref(f->live);
 	f->live = fresh;
 	file_hold(n, n->opens);
-	f->ahead = 0;
 	f->damaged = false;
 	f->only_grown = false;
 	note_content(w, n, false);
@@ -367,7 +365,7 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 			return rc;
 	}
 	if (got > 0)
-		hydrate_window(m, h->node, c, off, (size_t)got);
+		hydrate_window(m, h->node, c, &h->reading, off, (size_t)got);
 	return got;
 }
 

@@ -15,6 +15,7 @@
 #ifndef HOLDFAST_FS_FILE_H
 #define HOLDFAST_FS_FILE_H
 
+#include "fs/hydrate.h"
 #include "fs/mount.h"
 
 struct handle {
@@ -23,6 +24,7 @@ struct handle {
 	bool writes, appends;
 	bool kill_priv; /* a write drops set-id bits: it was not root who opened it */
 	bool past_cache; /* bytes were written that the kernel's cache may not have seen */
+	struct reading reading;
 };
 
 int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle **out);

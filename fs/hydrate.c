@@ -7,7 +7,9 @@
 
 #include "base/log.h"
 
-#define WINDOW_BYTES (UINT64_C(48) << 20) /* kept on its way ahead of a sequential reader */
+/* Ahead of a sequential reader.  Half of the most keeps all connections of four lanes at work. */
+#define WINDOW_LEAST (UINT64_C(4) << 20)
+#define WINDOW_MOST (UINT64_C(128) << 20)
 #define FETCH_DEADLINE_NS (120 * NS_PER_S)
 
 /* One fetch of several chunks of one content. */
@@ -169,25 +171,39 @@ void hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t 
 	(void)start(m, n, c, &need, FETCH_SOON, false, &h); /* a hint: the reader will ask again */
 }
 
-void hydrate_window(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len)
+static bool is_near(const struct reading *r, uint64_t off)
 {
-	struct file *f = n->file;
-	uint64_t end = off + len, size, from = 0, to = 0;
+	return off <= r->end + READ_AHEAD_BYTES && off + READ_AHEAD_BYTES >= r->end;
+}
+
+/* How far to prefetch from *from on; 0: not now. */
+static uint64_t step(struct reading *r, uint64_t end, uint64_t size, uint64_t *from)
+{
+	if (end > r->end)
+		r->end = end;
+	if (!r->window)
+		r->window = WINDOW_LEAST;
+	*from = r->ahead > r->end ? r->ahead : r->end;
+	if (*from >= r->end + r->window / 2)
+		return 0;
+	r->ahead = r->end + r->window < size ? r->end + r->window : size;
+	if (r->window < WINDOW_MOST)
+		r->window *= 2;
+	return r->ahead;
+}
+
+void hydrate_window(struct mount *m, struct node *n, struct content *c, struct reading *r, uint64_t off, uint64_t len)
+{
+	uint64_t size, from = 0, to = 0;
 
 	if (content_is_whole(c))
 		return;
 	size = content_size(c);
 	mount_lock(m);
-	if (off == f->read_end || (off > f->read_end && off - f->read_end <= CHUNK_MAX)) {
-		from = f->ahead > end ? f->ahead : end;
-		if (from < end + WINDOW_BYTES / 2)
-			to = end + WINDOW_BYTES < size ? end + WINDOW_BYTES : size;
-		if (to > from)
-			f->ahead = to;
-	} else {
-		f->ahead = 0; /* a jump: what was asked for comes, nothing more is */
-	}
-	f->read_end = end;
+	if (is_near(r, off))
+		to = step(r, off + len, size, &from);
+	else
+		*r = (struct reading){.end = off + len}; /* a jump: what was asked for comes, nothing more is */
 	mount_unlock(m);
 	if (to > from)
 		hydrate_ahead(m, n, c, from, to - from);

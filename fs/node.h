@@ -81,9 +81,7 @@ struct file {
 	/* eviction */
 	uint64_t used_ns;     /* when it was last closed */
 	/* hydration */
-	struct ranges fetching;
-	uint64_t read_end;  /* where the last read ended: a read from here is sequential */
-	uint64_t ahead;     /* prefetch has been asked for up to here */
+	struct ranges fetching; /* on its way */
 };
 
 struct node {

@@ -10,6 +10,7 @@
 
 #include "fs/commit.h"
 #include "fs/file.h"
+#include "fs/hydrate.h"
 #include "fs/ns.h"
 #include "fs/vxattr.h"
 
@@ -97,7 +98,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ);
 	/* Copies twice and inverts write and rename: never. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-	conn->max_readahead = 8u << 20;
+	conn->max_readahead = READ_AHEAD_BYTES;
 	conn->max_background = 64;
 	conn->congestion_threshold = 48;
 	conn->time_gran = 1;

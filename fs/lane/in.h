@@ -8,7 +8,7 @@
 struct lane;
 struct get;
 
-#define IN_SLOTS 4 /* GETs at once; a prefetch leaves one of them free for who waits */
+#define IN_SLOTS 8 /* GETs at once; a prefetch leaves one of them free for who waits */
 
 struct gets {
 	struct get *first, **end; /* end NULL: not used yet */

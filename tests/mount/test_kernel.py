@@ -105,6 +105,20 @@ def test_many_readers_of_a_cold_file_share_what_is_fetched(cold, proxy):
     assert proxy.down_bytes - before < 12 * MIB
 
 
+def test_a_reader_of_a_few_bytes_does_not_fetch_the_file(machines, s3_store, proxy):
+    m = machines(s3_store.through(proxy.endpoint)).mount()
+    data = noise(64 * MIB)
+    write_new(m.path / "big", data)
+    m.renew()
+    before = proxy.down_bytes
+    with open(m.path / "big", "rb", buffering=0) as f:
+        for at in (0, 40 * MIB):
+            assert os.pread(f.fileno(), 4096, at) == data[at : at + 4096]
+            time.sleep(1)  # what was to come has come
+        assert proxy.down_bytes - before < 24 * MIB
+        assert f.read() == data
+
+
 def test_a_directory_of_many_files_is_removed_in_one_pass(file_machine):  # F11
     m = file_machine
     (m.path / "d").mkdir()

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "fs/lane/in.h"
 #include "tests/unit/lane/rig.h"
 
 #define LEN (20 * MIB)
@@ -231,6 +232,7 @@ static void who_waits_goes_before_a_prefetch(void **state)
 	struct stored *s = *state;
 	struct extents one = {.v = &s->x.v[0], .n = 1};
 	scoped(free) uint8_t *first = calloc(1, MIB);
+	const unsigned prefetches = 2 * (IN_SLOTS - 1); /* at once: one slot of each lane stays free */
 	struct rig_read r[20];
 	struct fetch x[20];
 
@@ -240,14 +242,14 @@ static void who_waits_goes_before_a_prefetch(void **state)
 		x[i].rank = FETCH_SOON;
 		lanes_fetch(s->g->lanes, &x[i]);
 	}
-	while (FAKE_LOOK(fake.in_flight) < 6)
+	while (FAKE_LOOK(fake.in_flight) < prefetches)
 		usleep(1000);
-	assert_int_equal(FAKE_LOOK(fake.in_flight), 6); /* three of four on each lane */
+	assert_int_equal(FAKE_LOOK(fake.in_flight), prefetches);
 	FAKE_LOOK(fake.hold_gets = false);
 	assert_int_equal(rig_fetch(s->g, &one, first, NULL),
 			 0); /* none of the prefetches was answered */
 	assert_memory_equal(first, s->data, MIB);
-	assert_int_equal(FAKE_LOOK(fake.in_flight), 6);
+	assert_int_equal(FAKE_LOOK(fake.in_flight), prefetches);
 	fake_release();
 	for (int i = 0; i < 20; i++) {
 		done_wait(&r[i].done, 1);
