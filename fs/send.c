@@ -141,8 +141,10 @@ static bool send_view(struct sender *s, struct moment_node *mn)
 	mount_lock(s->m);
 	streaming = mn->node->file->streaming && mn->node->file->live == view_content(mn->view);
 	mount_unlock(s->m);
-	if (streaming)
+	if (streaming) {
+		lanes_press(s->m->lanes);
 		return false;
+	}
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return false;

@@ -7,7 +7,8 @@
 #include "fs/commit.h"
 
 #define STREAM_STEP (UINT64_C(8) << 20) /* worth an upload of its own */
-#define STREAM_MOST (UINT64_C(64) << 20) /* in one, so that a freeze need not wait long for it */
+/* In one.  A lane cuts it in one go and fills a pack with it: longer, and the others would have nothing to send meanwhile. */
+#define STREAM_MOST (UINT64_C(16) << 20)
 
 struct stream {
 	struct upload upload;

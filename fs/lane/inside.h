@@ -70,6 +70,7 @@ struct lane {
 
 	/* any thread */
 	_Atomic bool woken;
+	_Atomic bool pressed; /* what is cut is not to wait for more */
 	_Atomic uint64_t load_out, load_in; /* bytes handed in and not done */
 
 	/* the lane's thread */

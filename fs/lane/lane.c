@@ -164,6 +164,13 @@ void lane_look_who_waits(struct lane *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void lanes_press(struct lanes *all)
+{
+	for (unsigned i = 0; i < all->n; i++)
+		all->lane[i].pressed = true;
+	lanes_wake_all(all);
+}
+
 void lanes_hurry(struct lanes *all, bool hurry)
 {
 	all->hurry = hurry;

@@ -52,7 +52,8 @@ struct upload {
 	bool inline_ok;
 	/*
 	 * Somebody waits: its pack is sent as soon as the lane has nothing more to put into it.
-	 * Else one that is still small waits for more, at most 1 s.
+	 * Else one that is still small, or for which others keep the link busy, waits for more, at
+	 * most 1 s.
 	 */
 	bool urgent;
 	/*
@@ -90,6 +91,9 @@ struct upload {
 void lanes_upload(struct lanes *l, struct upload *u);
 /* Asks it to end early; done() still comes (with -ECANCELED unless it was past that). */
 void lanes_cancel(struct lanes *l, struct upload *u);
+
+/* Somebody waits for what was handed in so far, though it is not urgent: no pack is held back for more. */
+void lanes_press(struct lanes *l);
 
 /* Chunks known to be stored, from records read, besides those sent.  Bounded; forgetting costs a
  * re-send. */

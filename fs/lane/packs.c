@@ -305,7 +305,9 @@ static bool is_wanted(const struct packs *p)
 {
 	const struct pack *k = p->open;
 
-	if (k->urgent || p->lane->all->hurry || k->b.len >= PACKS_SMALL || is_due(p))
+	if (k->urgent || p->lane->all->hurry || is_due(p))
+		return true;
+	if (k->b.len >= PACKS_SMALL && p->in_flight <= PACKS_BUSY)
 		return true;
 	return k->shared && known_is_wanted(p->lane->all->known, k->b.name);
 }
@@ -313,8 +315,12 @@ static bool is_wanted(const struct packs *p)
 void packs_rest(struct packs *p)
 {
 	struct pack *k = p->open;
+	bool pressed = atomic_exchange(&p->lane->pressed, false);
 
-	if (!k || pack_is_empty(&k->b) || p->in_flight >= p->slots)
+	if (!k || pack_is_empty(&k->b))
+		return;
+	k->urgent |= pressed; /* it holds the last of what was handed in */
+	if (p->in_flight >= p->slots)
 		return;
 	if (is_wanted(p)) {
 		send_open(p);

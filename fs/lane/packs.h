@@ -18,7 +18,8 @@
 #define PACKS_SLOTS   4          /* PUTs at once */
 #define PACKS_MINE    2          /* buffers that a lane may always have */
 #define PACKS_ALL     10         /* buffers of all lanes together, should those be fewer */
-#define PACKS_SMALL   (4u << 20) /* one that nobody waits for stays open until it is that large, */
+#define PACKS_SMALL   (4u << 20) /* one that nobody waits for stays open until it is that large */
+#define PACKS_BUSY    1          /* ... and no more than so many are on their way, */
 #define PACKS_HOLD_NS NS_PER_S   /* but no longer than this */
 #define PACKS_IDLE_NS (5 * NS_PER_S) /* unused memory goes back after this */
 
@@ -53,7 +54,7 @@ int packs_add(struct packs *p, const struct hash128 *hash, const uint8_t *data, 
 	      bool urgent, struct place *out);
 /* Somebody waits for this pack, should it still be open. */
 void packs_want(struct packs *p, uint64_t pack);
-/* The lane has nothing to add for now: send the open pack, unless it is small and nobody waits. */
+/* The lane has nothing to add for now: send the open pack, unless it had better wait for more. */
 void packs_rest(struct packs *p);
 /* Nobody of this lane needs the pack any more: it is not sent if nobody else does. */
 void packs_drop(struct packs *p, uint64_t pack);

@@ -658,6 +658,44 @@ static void nothing_is_held_back_in_a_hurry(void **state)
 	extents_fini(&u.out);
 }
 
+static void what_is_cut_is_not_held_back_once_somebody_presses(void **state)
+{
+	struct rig *g = *state;
+	scoped(fd_close) int fd = rig_file("hello", 5);
+	struct done d = DONE_NONE;
+	struct upload u = {.fd = fd, .len = 5, .done = rig_upload_done, .arg = &d};
+
+	hand_clock_stop();
+	upload_and_wait_for_cut(g, &u);
+	have_a_turn(g);
+	assert_int_equal(FAKE_LOOK(fake.puts), 0);
+	lanes_press(g->lanes);
+	done_wait(&d, 1);
+	assert_int_equal(u.rc, 0);
+	extents_fini(&u.out);
+}
+
+static void a_large_pack_waits_for_more_while_others_keep_the_link_busy(void **state)
+{
+	struct rig *g = *state;
+	size_t len = 2 * PACK_MAX + 8 * MIB;
+	scoped(free) uint8_t *data = rig_bytes(len, 1);
+	scoped(fd_close) int fd = rig_file(data, len);
+	struct done d = DONE_NONE;
+	struct upload u = {.fd = fd, .len = len, .done = rig_upload_done, .arg = &d};
+
+	hand_clock_stop();
+	FAKE_LOOK(fake.hold = true);
+	upload_and_wait_for_cut(g, &u);
+	have_a_turn(g);
+	assert_int_equal(FAKE_LOOK(fake.puts), 2);
+	fake_release();
+	done_wait(&d, 1);
+	assert_int_equal(u.rc, 0);
+	assert_int_equal(FAKE_LOOK(fake.puts), 3);
+	extents_fini(&u.out);
+}
+
 static void an_urgent_upload_sends_what_another_held_back(void **state)
 {
 	struct rig *g = *state;
@@ -1033,6 +1071,8 @@ int main(void)
 		TEST(what_nobody_waits_for_is_held_for_a_second, one_lane),
 		TEST(a_pack_that_is_large_enough_is_not_held, one_lane),
 		TEST(nothing_is_held_back_in_a_hurry, one_lane),
+		TEST(what_is_cut_is_not_held_back_once_somebody_presses, one_lane),
+		TEST(a_large_pack_waits_for_more_while_others_keep_the_link_busy, one_lane),
 		TEST(an_urgent_upload_sends_what_another_held_back, one_lane),
 		TEST(an_urgent_upload_overtakes, one_lane),
 		TEST(a_cancelled_upload_ends_and_its_packs_are_not_sent, two_lanes),
