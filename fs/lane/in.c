@@ -2,7 +2,8 @@
 /*
  * Fetches: a fetch becomes GETs, dealt out over the lanes; each chunk that comes is decoded,
  * checked against its hash and delivered.  A chunk that fails its check is asked for once more,
- * alone: the bytes may have been bent on the way.
+ * alone: the bytes may have been bent on the way.  A GET that is late gets a twin, and what comes
+ * first is used.
  *
  * A fetch ends with its last item, on whichever lane that is; so a lane touches the fetch and its
  * plan only while one of the items at hand has not ended.
@@ -14,7 +15,8 @@
 #include "fs/lane/inside.h"
 #include "fs/lane/plan.h"
 
-#define IDLE_NS (5 * NS_PER_S) /* unused memory goes back after this */
+#define IDLE_NS (5 * NS_PER_S)      /* unused memory goes back after this */
+#define LATE_NS (100 * NS_PER_MS) /* between two looks for what is late */
 
 struct get {
 	/* fixed */
@@ -22,10 +24,13 @@ struct get {
 	struct fetch_item **items; /* sorted */
 	struct fetch_item *one;    /* items of a second try */
 	struct span span;
-	bool again; /* a second try; freed by itself */
+	bool again; /* for a chunk that failed its check: there is no third try */
+	bool own;   /* freed by itself, not with a plan */
 	/* the lane's thread */
 	struct lane *lane;
 	struct get *next;
+	struct get *twin; /* another request for the same, under way as well */
+	uint64_t started_ns;
 	uint8_t *mem;
 	char key[PACK_KEY_MAX];
 	struct object_req req;
@@ -125,10 +130,13 @@ static void end_items(struct lane *l, struct get *g, int rc, const struct fault 
 
 static void end_get(struct lane *l, struct get *g, int rc, const struct fault *why)
 {
-	struct get *own = g->again ? g : NULL;
+	struct get *own = g->own ? g : NULL;
 
 	l->load_in -= g->span.len;
-	end_items(l, g, rc, why);
+	if (g->twin)
+		g->twin->twin = NULL; /* which goes on alone */
+	else
+		end_items(l, g, rc, why);
 	free(own);
 }
 
@@ -215,7 +223,7 @@ static bool ask_again(struct in *in, const struct get *g, struct fetch_item *i)
 	again->one = i;
 	again->items = &again->one;
 	again->span = (struct span){.pack = p->pack, .off = p->offset, .len = p->stored, .n = 1};
-	again->again = true;
+	again->again = again->own = true;
 	in->lane->load_in += p->stored;
 	in_take(in, again);
 	return true;
@@ -258,7 +266,7 @@ static void unlink_active(struct in *in, struct get *g)
 
 static void use_items(struct in *in, struct get *g)
 {
-	struct get *own = g->again ? g : NULL;
+	struct get *own = g->own ? g : NULL;
 	struct fetch *x = g->x;
 	uint8_t *mem = g->mem;
 	size_t len = g->span.len, n = g->span.n; /* g may be gone with the last item */
@@ -281,7 +289,10 @@ static void got(struct object_req *r)
 	object_req_fini(r);
 	unlink_active(in, g);
 	if (rc == 0) {
+		pace_answer(&in->pace, clock_mono(&clock_system) - g->started_ns);
 		health_works(&l->all->health);
+		if (g->twin)
+			objects_cancel(l->objects, &g->twin->req);
 		use_items(in, g);
 	} else {
 		if (rc != -ECANCELED && rc != -ENOENT)
@@ -322,10 +333,49 @@ static void start_get(struct in *in, struct get *g)
 		.done = got,
 		.arg = g,
 	};
+	g->started_ns = clock_mono(&clock_system);
 	g->next = in->active;
 	in->active = g;
-	in->in_flight++;
+	if (in->in_flight++ == 0)
+		loop_timer_start(in->lane->loop, &in->late, g->started_ns + LATE_NS);
 	objects_start(in->lane->objects, &g->req);
+}
+
+/* ---- what is late ---- */
+
+static bool wants_twin(const struct in *in, const struct get *g, uint64_t now)
+{
+	return !g->twin && !g->again && in->in_flight < IN_SLOTS && pace_may_ask(&in->pace) &&
+	       pace_is_late(&in->pace, now - g->started_ns);
+}
+
+static void start_twin(struct in *in, struct get *g)
+{
+	struct get *twin = calloc(1, sizeof(*twin));
+
+	if (!twin)
+		return;
+	twin->x = g->x;
+	twin->items = g->items;
+	twin->span = g->span;
+	twin->own = true;
+	twin->twin = g;
+	g->twin = twin;
+	in->lane->load_in += g->span.len;
+	pace_asked(&in->pace);
+	start_get(in, twin);
+}
+
+static void look_for_late(struct loop_timer *t)
+{
+	struct in *in = t->arg;
+	uint64_t now = clock_mono(&clock_system);
+
+	for (struct get *g = in->active; g && !in->stopped; g = g->next)
+		if (wants_twin(in, g, now))
+			start_twin(in, g);
+	if (in->active)
+		loop_timer_start(in->lane->loop, &in->late, now + LATE_NS);
 }
 
 /* ---- queues ---- */
@@ -402,12 +452,15 @@ void in_stop(struct in *in)
 
 void in_init(struct in *in, struct lane *lane)
 {
-	*in = (struct in){.lane = lane, .idle = {.fire = idle_long, .arg = in}};
+	*in = (struct in){.lane = lane,
+			  .idle = {.fire = idle_long, .arg = in},
+			  .late = {.fire = look_for_late, .arg = in}};
 }
 
 void in_fini(struct in *in)
 {
 	loop_timer_stop(in->lane->loop, &in->idle);
+	loop_timer_stop(in->lane->loop, &in->late);
 	free_buffers(in);
 }
 

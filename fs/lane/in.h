@@ -4,6 +4,7 @@
 #define HOLDFAST_FS_LANE_IN_H
 
 #include "fs/lane/lane.h"
+#include "fs/lane/pace.h"
 
 struct lane;
 struct get;
@@ -26,6 +27,8 @@ struct in {
 	uint8_t *buffers[IN_SLOTS]; /* spare, PLAN_GET_MAX bytes each */
 	uint8_t *scratch;           /* CHUNK_MAX bytes to decode into */
 	struct loop_timer idle;
+	struct pace pace;
+	struct loop_timer late; /* looks while a GET is under way */
 	bool stopped;
 };
 

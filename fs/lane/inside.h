@@ -9,6 +9,7 @@
  *     packs.c   packs, filled and sent
  *     in.c      fetches: plan -> GET -> verify -> deliver
  *     plan.c    which ranges a fetch asks for
+ *     pace.c    which GETs are late
  *     block.c   requests that a thread waits for
  *     health.c  what status shows of the store, with rate.c
  */

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from lib.content import MIB, noise, write_new, write_synced
-from lib.proxy import Cut, Refused
+from lib.proxy import Cut, Late, Refused
 
 
 @pytest.fixture
@@ -31,6 +31,26 @@ def test_a_network_that_goes_in_the_middle_of_a_write_costs_no_byte(remote, prox
     m.lose()
     m.mount(takeover=True)
     assert (m.path / "a").read_bytes() == data
+
+
+def test_one_connection_that_stalls_does_not_hold_up_a_restore(remote, proxy):
+    m = remote
+    data = noise(48 * MIB)
+    write_new(m.path / "a", data)
+    m.renew()
+    seen = []
+
+    def stall_one(request):
+        if request.method == "GET" and "/packs/" in request.target:
+            seen.append(request.target)
+            if len(seen) == 8:
+                return Late(600)
+        return None
+
+    proxy.spoil = stall_one
+    assert (m.path / "a").read_bytes() == data
+    assert len(seen) > 8
+    assert m.status()["errors"] == 0, "it was waited for until it timed out"
 
 
 def test_a_small_cache_that_cannot_be_sent_loses_nothing(machines, s3_store, proxy):  # D03

@@ -38,6 +38,7 @@ static struct fake {
 	int fail_code;
 	enum fault_retry fail_class;
 	unsigned lose_replies; /* so many PUTs are stored and answered like a reset */
+	unsigned stall_gets; /* so many GETs are not answered before fake_release() */
 	unsigned bend_gets;  /* so many GETs get one wrong byte, in the middle */
 	/* counts */
 	unsigned puts, gets, in_flight, most_in_flight;
@@ -143,7 +144,9 @@ static inline int fake_start(void *me, struct object_req *r)
 	fake.gets += r->op == OBJECT_GET;
 	if (++fake.in_flight > fake.most_in_flight)
 		fake.most_in_flight = fake.in_flight;
-	hold = r->op == OBJECT_PUT ? fake.hold : fake.hold_gets;
+	hold = r->op == OBJECT_PUT ? fake.hold : fake.hold_gets || fake.stall_gets > 0;
+	if (r->op == OBJECT_GET && fake.stall_gets > 0)
+		fake.stall_gets--;
 	if (hold) {
 		t->next = fake.held;
 		fake.held = t;

@@ -258,6 +258,58 @@ static void who_waits_goes_before_a_prefetch(void **state)
 	}
 }
 
+static void fetch_all_and_compare(const struct stored *s)
+{
+	scoped(free) uint8_t *to = calloc(1, LEN);
+
+	assert_int_equal(rig_fetch(s->g, &s->x, to, NULL), 0);
+	assert_memory_equal(to, s->data, LEN);
+}
+
+/* So often that both lanes know what is usual. */
+static void learn_the_pace(const struct stored *s)
+{
+	for (int i = 0; i < PACE_KNOWN; i++)
+		fetch_all_and_compare(s);
+	FAKE_LOOK(fake.gets = 0);
+}
+
+static void what_one_connection_keeps_back_comes_over_another(void **state)
+{
+	struct stored *s = *state;
+	unsigned usual;
+
+	learn_the_pace(s);
+	fetch_all_and_compare(s);
+	usual = FAKE_LOOK(fake.gets);
+	FAKE_LOOK(fake.stall_gets = 1);
+	fetch_all_and_compare(s); /* or never ends */
+	assert_int_equal(FAKE_LOOK(fake.gets), 2 * usual + 1);
+	assert_int_equal(FAKE_LOOK(fake.in_flight), 0); /* the late one was cancelled */
+}
+
+static void a_late_get_and_its_twin_end_with_the_fetch(void **state)
+{
+	struct stored *s = *state;
+	struct extents one = {.v = &s->x.v[0], .n = 1};
+	scoped(free) uint8_t *to = calloc(1, LEN);
+	struct rig_read r;
+	struct fetch x;
+
+	learn_the_pace(s);
+	FAKE_LOOK(fake.stall_gets = 2);
+	rig_want(&one, to, &x, &r);
+	lanes_fetch(s->g->lanes, &x);
+	while (FAKE_LOOK(fake.in_flight) < 2)
+		usleep(1000);
+	lanes_fetch_cancel(s->g->lanes, &x);
+	done_wait(&r.done, 1);
+	assert_int_equal(x.rc, -ECANCELED);
+	assert_int_equal(r.items, 1);
+	assert_int_equal(FAKE_LOOK(fake.in_flight), 0);
+	free(x.items);
+}
+
 static void lanes_that_go_away_end_every_fetch(void **state)
 {
 	struct stored *s = *state;
@@ -353,6 +405,8 @@ int main(void)
 		TEST(a_cancelled_fetch_ends_with_every_item_told),
 		TEST(a_deadline_ends_a_fetch),
 		TEST(who_waits_goes_before_a_prefetch),
+		TEST(what_one_connection_keeps_back_comes_over_another),
+		TEST(a_late_get_and_its_twin_end_with_the_fetch),
 		TEST(lanes_that_go_away_end_every_fetch),
 		TEST(a_blob_is_stored_as_a_pack_and_its_ranges_are_read),
 		TEST(a_block_that_is_not_there_is_named),
