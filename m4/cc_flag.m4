@@ -27,3 +27,17 @@ AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <string.h>]], [[]])],
 $3=$cc_flag_saved
 ac_c_werror_flag=$cc_flag_saved_werror
 ])
+
+# CC_QUIET([VAR], [warning], [code]): append -Wno-warning if the compiler gives it for this code, which is right.
+AC_DEFUN([CC_QUIET], [
+AC_MSG_CHECKING([whether the compiler's -W$2 is of use])
+cc_flag_saved=$CFLAGS
+cc_flag_saved_werror=$ac_c_werror_flag
+CFLAGS="$CFLAGS -W$2"
+ac_c_werror_flag=yes
+AC_COMPILE_IFELSE([AC_LANG_SOURCE([$3])],
+	[AC_MSG_RESULT([yes])],
+	[AC_MSG_RESULT([no]); $1="$$1 -Wno-$2"])
+CFLAGS=$cc_flag_saved
+ac_c_werror_flag=$cc_flag_saved_werror
+])

@@ -37,7 +37,6 @@ static void links_fini(struct links *l)
 	free(l->v);
 	*l = (struct links){.v = NULL};
 }
-SCOPE_VAL(struct links, links_fini)
 
 static int no_memory(struct fault *f)
 {

@@ -714,6 +714,7 @@ static void the_container_endpoint_gets_its_token_from_a_file_first(void **state
 	{
 		scoped(opened_fini) struct opened o = open_as(NULL);
 
+		assert_access(&o, "ASIA2");
 		assert_asked(w, 1, "Authorization: from-file\r\n");
 	}
 }
