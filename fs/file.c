@@ -264,6 +264,8 @@ int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle 
 		n->file->past_cache = true;
 	else if (n->file->facts.writers_open == 0)
 		n->file->past_cache = false; /* this open drops the pages, nobody writes past them */
+	list_init(&h->open);
+	list_append(&m->nodes.handles, &h->open);
 	first = n->opens++ == 0;
 	file_hold(n, true);
 	c = content_ref(n->file->live);
@@ -323,6 +325,7 @@ void file_release(struct mount *m, struct handle *h)
 	struct node *n = h->node;
 
 	mount_lock(m);
+	list_remove(&h->open);
 	if (h->writes)
 		writer_goes(n->file, h->appends, mount_now(m));
 	if (--n->opens == 0)
@@ -331,6 +334,20 @@ void file_release(struct mount *m, struct handle *h)
 	node_release(&m->nodes, n);
 	mount_unlock(m);
 	free(h);
+}
+
+void file_release_all(struct mount *m)
+{
+	struct list *first;
+
+	for (;;) {
+		mount_lock(m);
+		first = list_on(&m->nodes.handles) ? m->nodes.handles.next : NULL;
+		mount_unlock(m);
+		if (!first)
+			return;
+		file_release(m, (struct handle *)((char *)first - offsetof(struct handle, open)));
+	}
 }
 
 /* ---- bytes ---- */

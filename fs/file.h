@@ -19,6 +19,7 @@
 #include "fs/mount.h"
 
 struct handle {
+	struct list open;
 	struct node *node;
 	int flags;
 	bool writes, appends;
@@ -31,6 +32,8 @@ int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle 
 /* FLUSH: a close(2) of one descriptor by `tid`. */
 int file_flush(struct mount *m, struct handle *h, pid_t tid);
 void file_release(struct mount *m, struct handle *h);
+/* What the kernel left open: it does not wait for its last RELEASEs when a mount ends. */
+void file_release_all(struct mount *m);
 ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off);
 /* mapped: bytes of a mapping, written back by the kernel at a time of its own. */
 ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped);

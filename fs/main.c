@@ -18,9 +18,11 @@
 #include "base/log.h"
 #include "fs/commit.h"
 #include "fs/ctl.h"
+#include "fs/file.h"
 #include "fs/opts.h"
 #include "fs/session.h"
 #include "fs/start.h"
+#include "fs/utab.h"
 #include "tools/tools.h"
 
 #define TERM_FLUSH_NS (80 * NS_PER_S)   /* of the 90 s that SIGTERM has */
@@ -107,10 +109,13 @@ static int wait_for_child(int fd)
 	return VERB_FAILED;
 }
 
-/* Before any thread is made.  Returns in the child; the parent exits when the mount serves. */
-static int into_background(struct program *p)
+/*
+ * Before any thread is made.  Returns in the child at once, and in the parent when the mount serves
+ * or has failed, with what to exit with.
+ */
+static int into_background(struct program *p, bool *parent)
 {
-	int ends[2];
+	int ends[2], rc;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
@@ -119,7 +124,10 @@ static int into_background(struct program *p)
 	}
 	if (pid > 0) {
 		fd_close(ends[1]);
-		_exit(wait_for_child(ends[0]));
+		*parent = true;
+		rc = wait_for_child(ends[0]);
+		fd_close(ends[0]);
+		return rc;
 	}
 	fd_close(ends[0]);
 	p->report = ends[1];
@@ -238,6 +246,8 @@ static int end(struct program *p)
 	int rc;
 
 	unwatch_signals(p);
+	file_release_all(m);
+	utab_remove(m->opts.dir); /* not later: who unmounted waits, and may mount something else here */
 	if (!ctl_ending(p->ctl, &deadline, &discard))
 		deadline = mount_now(m) + (p->terminated ? 5 * NS_PER_S : UNMOUNTED_NS);
 	if (discard && !deadline)
@@ -261,6 +271,7 @@ static int run(struct program *p)
 		return VERB_FAILED;
 	}
 	log_info("%s on %s: %s", p->mount.opts.uri, p->mount.opts.dir, p->mount.story);
+	utab_add(p->mount.opts.uri, p->mount.opts.dir);
 	if (p->report >= 0) {
 		(void)!write(p->report, "\n", 1);
 		fd_close(take_fd(&p->report));
@@ -308,6 +319,7 @@ int cmd_mount(int argc, char **argv)
 {
 	struct program *p = calloc(1, sizeof(*p));
 	char real[PATH_MAX];
+	bool parent = false;
 	int rc = p ? parse(argc, argv, &p->mount.opts) : VERB_FAILED;
 
 	if (rc == 0)
@@ -319,9 +331,9 @@ int cmd_mount(int argc, char **argv)
 		block_signals();
 		raise_open_files();
 		if (!p->mount.opts.foreground)
-			rc = into_background(p);
+			rc = into_background(p, &parent);
 	}
-	if (rc == 0)
+	if (rc == 0 && !parent)
 		rc = run(p);
 	if (p)
 		opts_fini(&p->mount.opts);

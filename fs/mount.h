@@ -36,6 +36,8 @@ struct mount_opts {
 	unsigned lanes;
 	bool compress;
 	char *logs; /* patterns given, which policy.logs points at */
+	char vfs[64]; /* words for the kernel, each with a comma before it: ",noexec,nosuid" */
+	bool sync; /* each write as if fsync(2) followed it */
 	struct track_policy policy;
 };
 

@@ -48,6 +48,7 @@ void nodes_init(struct nodes *t)
 	*t = (struct nodes){.seq = 1};
 	list_init(&t->dirty_names);
 	list_init(&t->dirty_nodes);
+	list_init(&t->handles);
 }
 
 bool nodes_all_clean(const struct nodes *t)

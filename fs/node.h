@@ -115,6 +115,7 @@ struct node {
 struct nodes {
 	struct node *by_id;
 	struct list dirty_names, dirty_nodes;
+	struct list handles; /* open files: struct handle */
 	uint64_t seq; /* change counter: moments and syncs compare against it */
 	size_t name_n;
 };

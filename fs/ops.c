@@ -352,7 +352,8 @@ static void open_mode(fuse_req_t req, struct fuse_file_info *fi, struct handle *
 {
 	h->kill_priv = fuse_req_ctx(req)->uid != 0;
 	fi->fh = (uintptr_t)h;
-	fi->direct_io = (h->flags & O_ACCMODE) == O_WRONLY && !(h->flags & (O_SYNC | O_DSYNC));
+	fi->direct_io = (h->flags & O_ACCMODE) == O_WRONLY && !(h->flags & (O_SYNC | O_DSYNC)) &&
+			!mount_of(req)->opts.sync;
 	fi->keep_cache = !fi->direct_io && !h->past_cache;
 }
 

@@ -222,16 +222,70 @@ static const struct opt {
 	{"attempt", "K", opt_attempt, "of the job"},
 };
 
-/* Words of mount(8) and of libfuse that mean nothing here or are always so. */
-static const char *const ignored[] = {"defaults", "nosuid", "nodev", "suid", "dev", "exec", "noexec", "atime", "noatime",
-				      "relatime", "async", "sync", "_netdev", "default_permissions", "nofail", "auto", "noauto"};
+/*
+ * Words of mount(8) that hold for every file system.  What mount.holdfast leaves to others (noauto,
+ * x-...) is taken from a person's command line too.
+ */
+enum word_kind {
+	WORD_MEANS_NOTHING, /* or is always so: reading moves no atime, permissions are the kernel's */
+	WORD_VFS,           /* the kernel sees to it */
+	WORD_SYNC,
+	WORD_REMOUNT,
+};
+static const struct {
+	const char *name;
+	enum word_kind kind;
+} words[] = {
+	{"exec", WORD_VFS}, {"noexec", WORD_VFS}, {"suid", WORD_VFS}, {"nosuid", WORD_VFS},
+	{"dev", WORD_VFS}, {"nodev", WORD_VFS},
+	{"sync", WORD_SYNC}, {"dirsync", WORD_VFS}, {"remount", WORD_REMOUNT},
+	{"defaults", WORD_MEANS_NOTHING}, {"async", WORD_MEANS_NOTHING},
+	{"auto", WORD_MEANS_NOTHING}, {"noauto", WORD_MEANS_NOTHING},
+	{"nofail", WORD_MEANS_NOTHING}, {"_netdev", WORD_MEANS_NOTHING},
+	{"default_permissions", WORD_MEANS_NOTHING},
+	{"atime", WORD_MEANS_NOTHING}, {"noatime", WORD_MEANS_NOTHING},
+	{"diratime", WORD_MEANS_NOTHING}, {"nodiratime", WORD_MEANS_NOTHING},
+	{"relatime", WORD_MEANS_NOTHING}, {"norelatime", WORD_MEANS_NOTHING},
+	{"strictatime", WORD_MEANS_NOTHING}, {"nostrictatime", WORD_MEANS_NOTHING},
+	{"lazytime", WORD_MEANS_NOTHING}, {"nolazytime", WORD_MEANS_NOTHING},
+	{"silent", WORD_MEANS_NOTHING}, {"loud", WORD_MEANS_NOTHING},
+};
 
-static bool is_ignored(const char *word)
+static int add_vfs(struct mount_opts *o, const char *word, struct fault *f)
 {
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		if (strcmp(word, ignored[i]) == 0)
-			return true;
-	return strncmp(word, "x-", 2) == 0;
+	size_t n = strlen(o->vfs);
+
+	if ((size_t)snprintf(o->vfs + n, sizeof(o->vfs) - n, ",%s", word) < sizeof(o->vfs) - n)
+		return 0;
+	o->vfs[n] = '\0';
+	return fault_set(f, -E2BIG, FAULT_FINAL, "option %s: so many of its kind were given before", word);
+}
+
+static int set_word(struct mount_opts *o, enum word_kind kind, const char *word, struct fault *f)
+{
+	switch (kind) {
+	case WORD_VFS:
+		return add_vfs(o, word, f);
+	case WORD_SYNC:
+		o->sync = true;
+		return add_vfs(o, word, f);
+	case WORD_REMOUNT:
+		return fault_set(f, -EOPNOTSUPP, FAULT_FINAL,
+				 "option remount: a mount keeps the options it has; unmount it, and mount it anew");
+	case WORD_MEANS_NOTHING:
+		break;
+	}
+	return 0;
+}
+
+static int parse_word(struct mount_opts *o, const char *word, struct fault *f)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(word, words[i].name) == 0)
+			return set_word(o, words[i].kind, word, f);
+	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0)
+		return 0;
+	return fault_set(f, -EINVAL, FAULT_FINAL, "option %s is not known; holdfast-mount(8) lists them", word);
 }
 
 void opts_default(struct mount_opts *o)
@@ -258,9 +312,7 @@ static int parse_one(struct mount_opts *o, char *word, struct fault *f)
 			return fault_set(f, rc, FAULT_FINAL, "option %s=%s: should be %s", word, value, opts[i].value);
 		return rc < 0 ? fault_errno(f, rc, "option %s", word) : 0;
 	}
-	if (is_ignored(word))
-		return 0;
-	return fault_set(f, -EINVAL, FAULT_FINAL, "option %s is not known; holdfast-mount(8) lists them", word);
+	return parse_word(o, word, f);
 }
 
 int opts_parse(struct mount_opts *o, const char *text, struct fault *f)

@@ -58,8 +58,8 @@ static int session_args(const struct mount *m, struct fuse_args *args)
 {
 	scoped(free) char *opts = NULL;
 
-	if (asprintf(&opts, "fsname=%s,subtype=holdfast,default_permissions%s%s", m->opts.uri,
-		     m->opts.allow_other ? ",allow_other" : "", m->read_only ? ",ro" : "") < 0) {
+	if (asprintf(&opts, "fsname=%s,subtype=holdfast,default_permissions%s%s%s", m->opts.uri,
+		     m->opts.allow_other ? ",allow_other" : "", m->read_only ? ",ro" : "", m->opts.vfs) < 0) {
 		opts = NULL;
 		return -1;
 	}

@@ -13,6 +13,7 @@ import pytest
 from lib import stores
 from lib.machine import Machine
 from lib.proxy import Proxy
+from lib.space import Space
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 
@@ -99,6 +100,16 @@ def machines(program, tmp_path, request):
     for m in made:
         shutil.rmtree(m.root, ignore_errors=True)
     assert not failures, "\n".join(failures)
+
+
+@pytest.fixture
+def space(program):
+    """A mount namespace in which /sbin has our helpers."""
+    s = Space(program)
+    try:
+        yield s.install()
+    finally:
+        s.close()
 
 
 @pytest.fixture

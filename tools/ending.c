@@ -9,6 +9,8 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#define KEPT_EACH_MS 1000
+
 /* ---- the conversation ---- */
 
 static bool says(const json_t *answer, const char *what)
@@ -25,11 +27,32 @@ static void tell_progress(const struct ending *e, const json_t *answer)
 		e->progress(e->arg, (uint64_t)json_integer_value(left), why ? why : "");
 }
 
+/*
+ * The mount keeps the time.  But once it is unmounted here it may live on in another place, for as
+ * long as that is there, and has nothing more to say.
+ */
+static int hear(struct client *c, struct ending *e, json_t **answer, struct fault *f)
+{
+	int rc;
+
+	if (!e->unmounted || !e->kept)
+		return client_answer(c, CLIENT_FOREVER, answer, f);
+	for (;;) {
+		rc = client_answer(c, KEPT_EACH_MS, answer, f);
+		if (rc != -ETIMEDOUT)
+			return rc;
+		*f = FAULT_NONE;
+		rc = e->kept(e->arg, f);
+		if (rc < 0)
+			return rc;
+	}
+}
+
 /* One answer.  1: there is more to come. */
 static int step(struct client *c, struct ending *e, struct fault *f)
 {
 	scoped(json_unref) json_t *answer = NULL;
-	int rc = client_answer(c, CLIENT_FOREVER, &answer, f); /* the mount keeps the time */
+	int rc = hear(c, e, &answer, f);
 
 	if (rc == 0)
 		rc = client_error(answer, f);
@@ -62,10 +85,10 @@ int ending_run(struct client *c, struct ending *e, struct fault *f)
 /* ---- unmounting ---- */
 
 /* Start fusermount3; *err is where its complaints can be read. */
-static int start_helper(const char *dir, pid_t *pid, int *err, struct fault *f)
+static int start_helper(const char *dir, bool lazy, pid_t *pid, int *err, struct fault *f)
 {
 	extern char **environ;
-	char *const argv[] = {"fusermount3", "-u", "--", (char *)dir, NULL};
+	char *const argv[] = {"fusermount3", lazy ? "-uz" : "-u", "--", (char *)dir, NULL};
 	posix_spawn_file_actions_t files;
 	int ends[2], rc;
 
@@ -95,14 +118,14 @@ static void read_complaint(int fd, char *text, size_t cap)
 	text[strcspn(text, "\n")] = '\0';
 }
 
-static int helper_unmount(const char *dir, struct fault *f)
+static int helper_unmount(const char *dir, bool lazy, struct fault *f)
 {
 	scoped(fd_close) int err = -1;
 	char text[200];
 	int status = 0, rc;
 	pid_t pid;
 
-	rc = start_helper(dir, &pid, &err, f);
+	rc = start_helper(dir, lazy, &pid, &err, f);
 	if (rc < 0)
 		return rc;
 	read_complaint(err, text, sizeof(text));
@@ -117,9 +140,11 @@ static int helper_unmount(const char *dir, struct fault *f)
 			 *text ? text : "fusermount3 failed without a word");
 }
 
-int ending_unmount(const char *dir, struct fault *f)
+int ending_unmount(const char *dir, int flags, struct fault *f)
 {
-	if (umount2(dir, UMOUNT_NOFOLLOW) == 0)
+	if (umount2(dir, flags | UMOUNT_NOFOLLOW) == 0)
 		return 0;
-	return errno == EPERM ? helper_unmount(dir, f) : fault_errno(f, -errno, "unmount");
+	if (errno != EPERM || flags & MNT_FORCE)
+		return fault_errno(f, -errno, "unmount");
+	return helper_unmount(dir, flags & MNT_DETACH, f);
 }

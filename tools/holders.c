@@ -4,9 +4,11 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NAMED_MOST 4
 
@@ -24,7 +26,22 @@ static bool lies_in(const char *path, const char *dir)
 	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-static bool link_leads_into(const char *link, const char *dir)
+/* What is held: a directory by its name and, where known, a file system by its number. */
+struct held {
+	const char *dir;
+	const struct mounts_fs *fs;
+};
+
+/* In another mount namespace it may have any name; the number is known without asking its server. */
+static bool is_on(const char *link, const struct mounts_fs *fs)
+{
+	struct statx st;
+
+	return fs && statx(AT_FDCWD, link, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st) == 0 &&
+	       st.stx_dev_major == fs->major && st.stx_dev_minor == fs->minor;
+}
+
+static bool link_leads_into(const char *link, const struct held *h)
 {
 	char to[PATH_MAX];
 	ssize_t len = readlink(link, to, sizeof(to) - 1);
@@ -32,11 +49,11 @@ static bool link_leads_into(const char *link, const char *dir)
 	if (len < 0)
 		return false;
 	to[len] = '\0';
-	return lies_in(to, dir);
+	return lies_in(to, h->dir) || (to[0] == '/' && is_on(link, h->fs));
 }
 
 /* Any link of the directory /proc/PID/WHAT. */
-static bool one_leads_into(const char *pid, const char *what, const char *dir)
+static bool one_leads_into(const char *pid, const char *what, const struct held *h)
 {
 	char path[PATH_MAX];
 	scoped(dir_close) DIR *d = NULL;
@@ -46,24 +63,25 @@ static bool one_leads_into(const char *pid, const char *what, const char *dir)
 	d = opendir(path);
 	while (d && (e = readdir(d))) {
 		(void)snprintf(path, sizeof(path), "/proc/%s/%s/%s", pid, what, e->d_name);
-		if (link_leads_into(path, dir))
+		if (link_leads_into(path, h))
 			return true;
 	}
 	return false;
 }
 
-static bool holds(const char *pid, const char *dir)
+static bool holds(const char *pid, const void *arg)
 {
 	static const char *const links[] = {"cwd", "root", "exe"};
+	const struct held *h = arg;
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		char path[64];
 
 		(void)snprintf(path, sizeof(path), "/proc/%.20s/%s", pid, links[i]);
-		if (link_leads_into(path, dir))
+		if (link_leads_into(path, h))
 			return true;
 	}
-	return one_leads_into(pid, "fd", dir) || one_leads_into(pid, "map_files", dir);
+	return one_leads_into(pid, "fd", h) || one_leads_into(pid, "map_files", h);
 }
 
 static void add_name(const char *pid, struct buf *out)
@@ -80,18 +98,68 @@ static void add_name(const char *pid, struct buf *out)
 	buf_addf(out, "%s%s (%s)", out->len ? ", " : "", name, pid);
 }
 
-void holders_name(const char *dir, struct buf *out)
+static void name_those(bool (*is)(const char *pid, const void *arg), const void *arg, struct buf *out)
 {
 	scoped(dir_close) DIR *proc = opendir("/proc");
 	const struct dirent *e;
 	unsigned found = 0;
 
 	while (proc && found < NAMED_MOST && (e = readdir(proc))) {
-		if (!isdigit((unsigned char)e->d_name[0]) || !holds(e->d_name, dir))
+		if (!isdigit((unsigned char)e->d_name[0]) || !is(e->d_name, arg))
 			continue;
 		add_name(e->d_name, out);
 		found++;
 	}
 	if (found == NAMED_MOST)
 		buf_addf(out, " ...");
+}
+
+void holders_name(const char *dir, const struct mounts_fs *fs, struct buf *out)
+{
+	const struct held h = {.dir = dir, .fs = fs};
+
+	name_those(holds, &h, out);
+}
+
+/* ---- other mount namespaces ---- */
+
+struct elsewhere {
+	const struct mounts_fs *fs;
+	ino_t ours;
+	ino_t *seen; /* namespaces that have been named; NAMED_MOST of them */
+	unsigned *seen_n;
+};
+
+static ino_t namespace_of(const char *pid)
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/ns/mnt", pid);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+static bool shows_it_elsewhere(const char *pid, const void *arg)
+{
+	const struct elsewhere *x = arg;
+	ino_t ns = namespace_of(pid);
+
+	if (!ns || ns == x->ours)
+		return false;
+	for (unsigned i = 0; i < *x->seen_n; i++)
+		if (x->seen[i] == ns)
+			return false;
+	if (!mounts_show(pid, x->fs, NULL))
+		return false;
+	x->seen[(*x->seen_n)++] = ns;
+	return true;
+}
+
+void holders_elsewhere(const struct mounts_fs *fs, struct buf *out)
+{
+	ino_t seen[NAMED_MOST];
+	unsigned seen_n = 0;
+	const struct elsewhere x = {.fs = fs, .ours = namespace_of("self"), .seen = seen, .seen_n = &seen_n};
+
+	name_those(shows_it_elsewhere, &x, out);
 }

@@ -4,12 +4,17 @@
 #define HOLDFAST_TOOLS_HOLDERS_H
 
 #include "base/buf.h"
+#include "tools/mounts.h"
 
 /*
  * Name the processes with a file, a mapping or their working directory in `dir` (absolute, without
- * links): "python (4711), bash (4712)", the first few.  Only links in /proc are read, so that a
- * mount that does not answer is no trouble; what we may not see is not there.  Empty: nobody found.
+ * links), or on the file system `fs` (NULL: not known), wherever they see it:
+ * "python (4711), bash (4712)", the first few.  No file system is asked anything, so that one that
+ * does not answer is no trouble; what we may not see is not there.  Empty: nobody found.
  */
-void holders_name(const char *dir, struct buf *out);
+void holders_name(const char *dir, const struct mounts_fs *fs, struct buf *out);
+
+/* A process of each mount namespace but ours that shows `fs`, in the same words. */
+void holders_elsewhere(const struct mounts_fs *fs, struct buf *out);
 
 #endif

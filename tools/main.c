@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/features.h"
+#include "tools/helper.h"
 #include "tools/mount_helper.h"
 #include "tools/tools.h"
+#include "tools/umount_helper.h"
 
 struct verb {
 	const char *name;
@@ -92,18 +94,44 @@ static int run_verb(int argc, char **argv)
 	return v->run(argc, argv);
 }
 
-/* Called by mount(8) under the name mount.holdfast. */
+static int helper_complains(const char *name, const struct fault *f, enum verb_status status)
+{
+	fprintf(stderr, "%s: %s\n", name, f->text);
+	return status;
+}
+
 static int run_mount_helper(int argc, char **argv)
 {
 	scoped(mount_helper_fini) struct mount_helper m;
 	struct fault f = FAULT_NONE;
 
-	if (mount_helper_parse(argc, argv, &m, &f) < 0) {
-		fprintf(stderr, "mount.holdfast: %s\n", f.text);
-		return VERB_USAGE;
-	}
+	if (mount_helper_parse(argc, argv, &m, &f) < 0)
+		return helper_complains("mount.holdfast", &f, VERB_USAGE);
+	if (helper_enter(m.space, &f) < 0)
+		return helper_complains("mount.holdfast", &f, VERB_FAILED);
 	return m.fake ? VERB_DONE : run_verb(m.argc, m.argv);
 }
+
+static int run_umount_helper(int argc, char **argv)
+{
+	struct umount_helper u;
+	struct fault f = FAULT_NONE;
+
+	if (umount_helper_parse(argc, argv, &u, &f) < 0)
+		return helper_complains("umount.holdfast", &f, VERB_USAGE);
+	return umount_helper_run(&u);
+}
+
+/* The names under which mount(8) and umount(8) look for us; the kernel's table says fuse.holdfast. */
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} helpers[] = {
+	{"mount.holdfast", run_mount_helper},
+	{"mount.fuse.holdfast", run_mount_helper},
+	{"umount.holdfast", run_umount_helper},
+	{"umount.fuse.holdfast", run_umount_helper},
+};
 
 static const char *base_name(const char *path)
 {
@@ -114,8 +142,9 @@ static const char *base_name(const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc > 0 && strcmp(base_name(argv[0]), "mount.holdfast") == 0)
-		return run_mount_helper(argc, argv);
+	for (size_t i = 0; argc > 0 && i < sizeof(helpers) / sizeof(helpers[0]); i++)
+		if (strcmp(base_name(argv[0]), helpers[i].name) == 0)
+			return helper_status(helpers[i].run(argc, argv));
 	if (argc < 2) {
 		fputs("holdfast: no command; 'holdfast --help' lists them\n", stderr);
 		return VERB_USAGE;

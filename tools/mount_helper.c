@@ -6,11 +6,12 @@
 #include <getopt.h>
 #include <string.h>
 
-/* What fstab(5) says to others: when to mount, and who may. */
+/* What fstab(5) says to others: when to mount, who may, and who unmounts. */
 static const char *const fstab_words[] = {
-	"auto", "defaults", "group", "noauto", "nofail", "nouser", "owner", "user", "users", "_netdev",
+	"auto", "defaults", "group", "noauto", "nofail", "nogroup", "noowner", "nouser", "nousers", "owner",
+	"user", "users", "_netdev",
 };
-static const char *const fstab_prefixes[] = {"comment=", "x-", "X-"};
+static const char *const fstab_prefixes[] = {"comment=", "helper=", "uhelper=", "user=", "x-", "X-"};
 
 static bool is_fstab_word(const char *word, size_t len)
 {
@@ -48,10 +49,12 @@ static int parse_flags(int argc, char **argv, struct mount_helper *out, struct f
 		case 'o':
 			add_options(&out->options, optarg);
 			break;
+		case 'N':
+			out->space = optarg;
+			break;
 		case 'n':
 		case 's':
 		case 'v':
-		case 'N':
 		case 't':
 			break;
 		default:

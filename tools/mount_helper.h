@@ -13,6 +13,7 @@
 
 struct mount_helper {
 	bool fake;         /* mount -f: everything but the mount itself */
+	const char *space; /* mount -N: path of the mount namespace that is meant; NULL: ours */
 	int argc;          /* for cmd_mount(): "mount", URI, DIR and, if any are left, "-o" options */
 	char *argv[6];     /* ended by NULL; points into the caller's argv and into `options` */
 	struct buf options;

@@ -12,6 +12,7 @@ enum verb_status {
 	VERB_FAILED = 1,
 	VERB_USAGE = 2,  /* the command line is wrong; nothing was done */
 	VERB_UNSENT = 3, /* done, but not everything written is in the store */
+	VERB_ELSEWHERE = 4, /* unmounted where it was asked for, and alive in another place */
 };
 
 int cmd_ls(int argc, char **argv);

@@ -9,14 +9,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tools/ending.h"
 #include "tools/holders.h"
+#include "tools/mounts.h"
 #include "tools/tools.h"
 #include "tools/words.h"
 
-#define TOP_INODE      1 /* of every holdfast mount */
 #define GONE_WITHIN_MS 10000
 
 struct umount {
@@ -24,6 +23,7 @@ struct umount {
 	bool discard;
 	const char *dir;     /* as it was named */
 	char real[PATH_MAX]; /* as the kernel knows it */
+	struct mounts_fs fs;
 	json_t *status;      /* before the end */
 	bool progress_shown;
 };
@@ -93,20 +93,33 @@ static int unmount(void *arg, struct fault *f)
 	struct umount *u = arg;
 
 	clear_progress(u);
-	return ending_unmount(u->real, f);
+	return ending_unmount(u->real, 0, f);
+}
+
+/* Unmounted here, it serves whoever has it in another place, until that one lets go of it. */
+static int kept(void *arg, struct fault *f)
+{
+	const struct umount *u = arg;
+	scoped(buf_fini) struct buf who = BUF_EMPTY;
+
+	if (mounts_show("self", &u->fs, NULL))
+		return fault_set(f, -EXDEV, FAULT_FINAL, "it is mounted in another place too");
+	holders_elsewhere(&u->fs, &who);
+	if (who.len)
+		return fault_set(f, -EXDEV, FAULT_FINAL, "it lives on in the mount namespace of %.180s", buf_str(&who));
+	holders_name(u->real, &u->fs, &who);
+	if (who.len)
+		return fault_set(f, -EXDEV, FAULT_FINAL, "it lives on, in use by %.180s", buf_str(&who));
+	return 0;
 }
 
 /* Only a mount's top can be unmounted, and the kernel says no more than "invalid argument". */
-static int check_top(const struct umount *u, struct fault *f)
+static int check_top(struct umount *u, struct fault *f)
 {
-	struct stat st;
-
-	if (stat(u->real, &st) < 0)
-		return fault_errno(f, -errno, "%s", u->dir);
-	if (st.st_ino != TOP_INODE)
-		return fault_set(f, -EINVAL, FAULT_FINAL,
-				 "%s lies inside a mount: name the mount itself", u->dir);
-	return 0;
+	if (mounts_find("self", u->real, &u->fs))
+		return 0;
+	return fault_set(f, -EINVAL, FAULT_FINAL, "%s lies inside a mount: name the mount itself",
+			 u->dir);
 }
 
 /* It has said its last word; what it holds (the cache's lock) is free when it is gone. */
@@ -150,7 +163,7 @@ static int end_mount(struct umount *u, struct ending *e, struct fault *f)
 	} else {
 		rc = ending_run(&c, e, f);
 	}
-	if (e->unmounted)
+	if (e->unmounted && rc != -EXDEV)
 		wait_gone(process);
 	return rc;
 }
@@ -192,12 +205,22 @@ static int say_unsent(const struct umount *u, int rc, const struct fault *f)
 	return complain(u, text, VERB_UNSENT);
 }
 
+/* All that was written until then is in the store, and more may come. */
+static int say_kept(const struct umount *u, const struct fault *f)
+{
+	char text[sizeof(f->text) + 100];
+
+	(void)snprintf(text, sizeof(text), "unmounted here, but %s; the store is not released",
+		       f->text);
+	return complain(u, text, VERB_ELSEWHERE);
+}
+
 static int say_busy(const struct umount *u)
 {
 	scoped(buf_fini) struct buf who = BUF_EMPTY;
 	char text[512];
 
-	holders_name(u->real, &who);
+	holders_name(u->real, u->fs.minor ? &u->fs : NULL, &who);
 	(void)snprintf(text, sizeof(text), "still mounted: in use by %s",
 		       who.len ? buf_str(&who) : "a process or another mount");
 	return complain(u, text, VERB_FAILED);
@@ -222,7 +245,8 @@ static int bury(struct umount *u)
 	if (!realpath(u->dir, u->real))
 		return complain(u, strerror(errno), VERB_FAILED);
 	(void)!chdir("/");
-	if (ending_unmount(u->real, &f) < 0)
+	(void)mounts_find("self", u->real, &u->fs);
+	if (ending_unmount(u->real, 0, &f) < 0)
 		return f.code == -EBUSY ? say_busy(u) : complain(u, f.text, VERB_FAILED);
 	return complain(u,
 			"its daemon was gone; unmounted; what it had not sent is in its cache and "
@@ -235,6 +259,7 @@ static int run(struct umount *u)
 	struct ending e = {.timeout_s = u->timeout_s,
 			   .discard = u->discard,
 			   .unmount = unmount,
+			   .kept = kept,
 			   .arg = u,
 			   .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
 	struct fault f = FAULT_NONE;
@@ -253,6 +278,8 @@ static int run(struct umount *u)
 	}
 	rc = end_mount(u, &e, &f);
 	clear_progress(u);
+	if (rc == -EXDEV && e.unmounted)
+		return say_kept(u, &f);
 	if (rc < 0)
 		return e.unmounted ? say_unsent(u, rc, &f) : say_still_mounted(u, rc, &f);
 	return u->discard && was_behind(u->status) ? say_discarded(u) : VERB_DONE;

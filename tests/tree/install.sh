@@ -17,14 +17,16 @@ unset MAKEFLAGS MAKELEVEL
 make -s -C "$top_builddir" install DESTDIR="$dest" prefix=/usr >/dev/null ||
 	{ echo 'make install failed'; exit 1; }
 [ -x "$dest/usr/bin/holdfast" ] || miss 'no program in bin'
-[ "$(readlink "$dest/usr/sbin/mount.holdfast")" = /usr/bin/holdfast ] ||
-	miss 'mount.holdfast in sbin is not a link to /usr/bin/holdfast'
+for helper in mount.holdfast mount.fuse.holdfast umount.holdfast umount.fuse.holdfast; do
+	[ "$(readlink "$dest/usr/sbin/$helper")" = /usr/bin/holdfast ] ||
+		miss "$helper in sbin is not a link to /usr/bin/holdfast"
+done
 [ -f "$dest/usr/share/man/man1/holdfast.1" ] || miss 'no holdfast(1)'
 
 # Under its other name the program is the helper: it wants a URI and a directory.
 ln -s "$dest/usr/bin/holdfast" "$dest/mount.holdfast"
 "$dest/mount.holdfast" file:///only 2>"$dest/err"
-[ $? -eq 2 ] && grep -q '^mount.holdfast: wanted: URI DIR' "$dest/err" ||
+[ $? -eq 1 ] && grep -q '^mount.holdfast: wanted: URI DIR' "$dest/err" ||
 	miss "mount.holdfast without a directory: $(cat "$dest/err")"
 
 make -s -C "$top_builddir" uninstall DESTDIR="$dest" prefix=/usr >/dev/null ||

@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tools/helper.h"
 #include "tools/mount_helper.h"
+#include "tools/tools.h"
+#include "tools/umount_helper.h"
 
 #define ARGC(argv) ((int)(sizeof(argv) / sizeof((argv)[0])) - 1)
 
@@ -71,6 +74,43 @@ static void a_wrong_command_line_is_refused_and_named(void **state)
 	assert_string_equal(f.text, "wanted: URI DIR [-o OPTIONS]");
 }
 
+static void umount_is_told_from_umount_l_and_f(void **state)
+{
+	char *plain[] = {"umount.holdfast", "/ck", "-n", "-v", "-r", "-t", "fuse.holdfast", NULL};
+	char *at_once[] = {"umount.holdfast", "/ck", "-l", "-f", "-N", "/proc/7/ns/mnt", NULL};
+	struct umount_helper u;
+
+	assert_int_equal(umount_helper_parse(ARGC(plain), plain, &u, NULL), 0);
+	assert_string_equal(u.dir, "/ck");
+	assert_false(u.lazy || u.force);
+	assert_null(u.space);
+	assert_int_equal(umount_helper_parse(ARGC(at_once), at_once, &u, NULL), 0);
+	assert_true(u.lazy && u.force);
+	assert_string_equal(u.space, "/proc/7/ns/mnt");
+}
+
+static void a_wrong_command_line_of_umount_is_refused_and_named(void **state)
+{
+	char *unknown[] = {"umount.holdfast", "/ck", "-q", NULL};
+	char *two[] = {"umount.holdfast", "/ck", "/other", NULL};
+	struct fault f = FAULT_NONE;
+	struct umount_helper u;
+
+	assert_int_equal(umount_helper_parse(ARGC(unknown), unknown, &u, &f), -EINVAL);
+	assert_string_equal(f.text, "unknown option -q");
+	assert_int_equal(umount_helper_parse(ARGC(two), two, &u, &f), -EINVAL);
+	assert_string_equal(f.text, "wanted: DIR [-fl]");
+}
+
+static void statuses_are_those_of_mount(void **state)
+{
+	assert_int_equal(helper_status(VERB_DONE), 0);
+	assert_int_equal(helper_status(VERB_USAGE), 1);
+	assert_int_equal(helper_status(VERB_UNSENT), 2);
+	assert_int_equal(helper_status(VERB_FAILED), 32);
+	assert_int_equal(helper_status(VERB_ELSEWHERE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -79,6 +119,9 @@ int main(void)
 		cmocka_unit_test(without_options_of_ours_there_is_no_dash_o),
 		cmocka_unit_test(flags_of_mount_are_taken_and_f_means_fake),
 		cmocka_unit_test(a_wrong_command_line_is_refused_and_named),
+		cmocka_unit_test(umount_is_told_from_umount_l_and_f),
+		cmocka_unit_test(a_wrong_command_line_of_umount_is_refused_and_named),
+		cmocka_unit_test(statuses_are_those_of_mount),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
