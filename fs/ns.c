@@ -560,12 +560,24 @@ int ns_list(struct mount *m, uint64_t dir_id, struct ns_listing *out)
 	return rc;
 }
 
+/*
+ * Ours to keep: user.* and trusted.*.  ACLs and labels are refused at once (mode bits are all
+ * there is), without the lock: execve(2) and ls(1) ask for them, file by file.
+ */
+static bool xattr_kept(const char *name)
+{
+	return strncmp(name, "user.", 5) == 0 || strncmp(name, "trusted.", 8) == 0;
+}
+
 ssize_t ns_getxattr(struct mount *m, uint64_t id, const char *name, char *value, size_t size)
 {
 	const struct xattr *x;
 	struct node *n;
-	ssize_t rc = node_lock(m, id, &n);
+	ssize_t rc;
 
+	if (!xattr_kept(name))
+		return -EOPNOTSUPP;
+	rc = node_lock(m, id, &n);
 	if (rc < 0)
 		return rc;
 	x = xattr_find(n, name);
@@ -598,12 +610,6 @@ ssize_t ns_listxattr(struct mount *m, uint64_t id, char *list, size_t size)
 	}
 	mount_unlock(m);
 	return size && at > size ? -ERANGE : (ssize_t)at;
-}
-
-/* Ours to keep: user.* and trusted.*.  ACLs and labels are refused at once (mode bits are all there is). */
-static bool xattr_kept(const char *name)
-{
-	return strncmp(name, "user.", 5) == 0 || strncmp(name, "trusted.", 8) == 0;
 }
 
 static int xattr_store(struct node *n, const char *name, const char *value, size_t size, int flags)
@@ -672,8 +678,11 @@ int ns_removexattr(struct mount *m, uint64_t id, const char *name)
 {
 	struct node *n;
 	struct xattr *x;
-	int rc = node_lock(m, id, &n);
+	int rc;
 
+	if (!xattr_kept(name))
+		return -EOPNOTSUPP;
+	rc = node_lock(m, id, &n);
 	if (rc < 0)
 		return rc;
 	x = xattr_find(n, name);
