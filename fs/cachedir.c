@@ -15,21 +15,46 @@
 #define OWNER_NAME "store" /* holds the id of the store it is a cache of */
 #define LOOKING "/ro"      /* where a read-only mount has its own */
 
+/* Where everybody may make one: it must be ours, and nobody else's to write to. */
+static int own_dir(const char *dir, struct fault *f)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return fault_errno(f, -errno, "cache %s", dir);
+	if (lstat(dir, &st) < 0)
+		return fault_errno(f, -errno, "cache %s", dir);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return fault_set(f, -EPERM, FAULT_FINAL,
+				 "cache %s is not a directory of ours alone; -o cache=DIR names another", dir);
+	return 0;
+}
+
 /* /var/cache/holdfast/ID for root, else under the user's own cache directory. */
-static char *default_path(const struct store_id *id)
+static int default_path(struct mount *m, struct fault *f)
 {
 	const char *home = getenv("HOME"), *xdg = getenv("XDG_CACHE_HOME");
-	char hex[2 * sizeof(id->b) + 1], *path;
-	int n;
+	char hex[2 * sizeof(m->format.id.b) + 1], dir[PATH_MAX];
+	int rc = 0;
 
-	hex_of(id->b, sizeof(id->b), hex);
-	if (geteuid() == 0)
-		n = asprintf(&path, "/var/cache/holdfast/%s", hex);
-	else if (xdg && xdg[0] == '/')
-		n = asprintf(&path, "%s/holdfast/%s", xdg, hex);
-	else
-		n = asprintf(&path, "%s/.cache/holdfast/%s", home ? home : "/tmp", hex);
-	return n < 0 ? NULL : path;
+	if (geteuid() == 0) {
+		(void)snprintf(dir, sizeof(dir), "/var/cache/holdfast");
+	} else if (xdg && xdg[0] == '/') {
+		(void)snprintf(dir, sizeof(dir), "%s/holdfast", xdg);
+	} else if (home && home[0] == '/') {
+		(void)snprintf(dir, sizeof(dir), "%s/.cache/holdfast", home);
+	} else { /* not /tmp: what is unsent should outlive a boot */
+		(void)snprintf(dir, sizeof(dir), "/var/tmp/holdfast-%u", geteuid());
+		rc = own_dir(dir, f);
+	}
+	if (rc < 0)
+		return rc;
+	hex_of(m->format.id.b, sizeof(m->format.id.b), hex);
+	if (asprintf(&m->opts.cache, "%s/%s", dir, hex) < 0) {
+		m->opts.cache = NULL;
+		return fault_errno(f, -ENOMEM, "cache");
+	}
+	return 0;
 }
 
 static int make_path(const char *path)
@@ -148,10 +173,10 @@ static int default_size(struct mount *m, struct fault *f)
 int cachedir_open(struct mount *m, struct fault *f)
 {
 	char real[PATH_MAX];
-	int rc;
+	int rc = m->opts.cache ? 0 : default_path(m, f);
 
-	if (!m->opts.cache && !(m->opts.cache = default_path(&m->format.id)))
-		return fault_errno(f, -ENOMEM, "cache");
+	if (rc < 0)
+		return rc;
 	rc = resolve(m->opts.cache, real);
 	if (rc < 0)
 		return fault_errno(f, rc, "cache %s", m->opts.cache);
@@ -163,7 +188,8 @@ int cachedir_open(struct mount *m, struct fault *f)
 		return rc;
 	rc = make_path(real);
 	if (rc < 0)
-		return fault_errno(f, rc, "cache %s", m->opts.cache);
+		return fault_set(f, rc, FAULT_FINAL, "cache %s: %s; -o cache=DIR names another", m->opts.cache,
+				 strerror(-rc));
 	free(m->opts.cache);
 	if (!(m->opts.cache = strdup(real)))
 		return fault_errno(f, -ENOMEM, "cache");

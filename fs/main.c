@@ -218,8 +218,10 @@ static void block_signals(void)
 static int begin(struct program *p, struct fault *f)
 {
 	struct mount *m = &p->mount;
-	int rc = mount_start(m, f);
+	int rc = session_check(&m->opts, f);
 
+	if (rc == 0)
+		rc = mount_start(m, f);
 	if (rc < 0)
 		return rc;
 	rc = ctl_open(m, &p->ctl, f);

@@ -38,6 +38,13 @@ struct mount_opts {
 	char *logs; /* patterns given, which policy.logs points at */
 	char vfs[64]; /* words for the kernel, each with a comma before it: ",noexec,nosuid" */
 	bool sync; /* each write as if fsync(2) followed it */
+	/* What stat(2) shows in place of what is stored. */
+	struct {
+		bool has_uid, has_gid, has_mode;
+		uid_t uid;
+		gid_t gid;
+		mode_t mode; /* 0777 without the umask */
+	} shown;
 	struct track_policy policy;
 };
 

@@ -53,9 +53,20 @@ static int64_t ns_of(const struct timespec *t)
 	return (int64_t)t->tv_sec * (int64_t)NS_PER_S + t->tv_nsec;
 }
 
-static struct stat stat_of(const struct ns_attr *a)
+/* uid=, gid=, umask=: what is stored stays as it is. */
+static void show_as_asked(const struct mount_opts *o, struct stat *st)
 {
-	return (struct stat){
+	if (o->shown.has_uid)
+		st->st_uid = o->shown.uid;
+	if (o->shown.has_gid)
+		st->st_gid = o->shown.gid;
+	if (o->shown.has_mode && !S_ISLNK(st->st_mode))
+		st->st_mode = (st->st_mode & S_IFMT) | o->shown.mode;
+}
+
+static struct stat stat_of(const struct mount *m, const struct ns_attr *a)
+{
+	struct stat st = {
 		.st_ino = a->id,
 		.st_mode = a->attr.mode,
 		.st_nlink = a->attr.nlink,
@@ -69,11 +80,14 @@ static struct stat stat_of(const struct ns_attr *a)
 		.st_mtim = time_of(a->attr.mtime_ns),
 		.st_ctim = time_of(a->attr.ctime_ns),
 	};
+
+	show_as_asked(&m->opts, &st);
+	return st;
 }
 
-static struct fuse_entry_param entry_of(const struct ns_attr *a)
+static struct fuse_entry_param entry_of(const struct mount *m, const struct ns_attr *a)
 {
-	return (struct fuse_entry_param){.ino = a->id, .attr = stat_of(a), .attr_timeout = CACHE_FOREVER_S,
+	return (struct fuse_entry_param){.ino = a->id, .attr = stat_of(m, a), .attr_timeout = CACHE_FOREVER_S,
 					 .entry_timeout = CACHE_FOREVER_S};
 }
 
@@ -85,7 +99,7 @@ static void reply_entry(fuse_req_t req, int rc, const struct ns_attr *a)
 		reply_rc(req, rc);
 		return;
 	}
-	e = entry_of(a);
+	e = entry_of(mount_of(req), a);
 	if (fuse_reply_entry(req, &e) < 0) /* the kernel never got the reference */
 		ns_forget(mount_of(req), a->id, 1);
 }
@@ -207,7 +221,7 @@ static void reply_attr(fuse_req_t req, int rc, const struct ns_attr *a)
 		reply_rc(req, rc);
 		return;
 	}
-	st = stat_of(a);
+	st = stat_of(mount_of(req), a);
 	(void)fuse_reply_attr(req, &st, CACHE_FOREVER_S);
 }
 
@@ -396,7 +410,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 		reply_rc(req, rc);
 		return;
 	}
-	e = entry_of(&a);
+	e = entry_of(m, &a);
 	open_mode(req, fi, h);
 	if (fuse_reply_create(req, &e, fi) < 0) {
 		file_release(m, h);

@@ -129,6 +129,39 @@ static int opt_allow_other(struct mount_opts *o, const char *v)
 	o->allow_other = true;
 	return 0;
 }
+static int opt_uid(struct mount_opts *o, const char *v)
+{
+	uint64_t n;
+	int rc = number(v, UINT32_MAX - 1, &n);
+
+	if (rc == 0) {
+		o->shown.has_uid = true;
+		o->shown.uid = (uid_t)n;
+	}
+	return rc;
+}
+static int opt_gid(struct mount_opts *o, const char *v)
+{
+	uint64_t n;
+	int rc = number(v, UINT32_MAX - 1, &n);
+
+	if (rc == 0) {
+		o->shown.has_gid = true;
+		o->shown.gid = (gid_t)n;
+	}
+	return rc;
+}
+static int opt_umask(struct mount_opts *o, const char *v)
+{
+	char *end;
+	unsigned long mask = strtoul(v, &end, 8);
+
+	if (v[0] < '0' || v[0] > '7' || *end || mask > 0777)
+		return -EINVAL;
+	o->shown.has_mode = true;
+	o->shown.mode = (mode_t)(0777 & ~mask);
+	return 0;
+}
 static int opt_nocompress(struct mount_opts *o, const char *v)
 {
 	(void)v;
@@ -210,6 +243,9 @@ static const struct opt {
 	{"takeover", NULL, opt_takeover, "replace a writer that did not release the store"},
 	{"unfenced", NULL, opt_unfenced, "on a store that ignores conditions: one writer, by hand"},
 	{"allow_other", NULL, opt_allow_other, "other users see the mount too"},
+	{"uid", "UID", opt_uid, "show everything as this user's, by number"},
+	{"gid", "GID", opt_gid, "and as this group's"},
+	{"umask", "MASK", opt_umask, "show modes of 0777 without these bits, octal"},
 	{"commit", "SECONDS", opt_commit, "least time between commits (5)"},
 	{"quiet", "SECONDS", opt_quiet, "no change for so long makes a quiet moment (1)"},
 	{"settle", "SECONDS", opt_settle, "a set of a new shape is whole after so long (10)"},

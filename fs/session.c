@@ -15,6 +15,7 @@
 
 #define THREADS_MOST 64 /* cold reads and acknowledgements wait in one each */
 #define READ_AHEAD_KIB "8192"
+#define FUSE_CONF "/etc/fuse.conf"
 
 struct session {
 	struct mount *m;
@@ -53,6 +54,29 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
 
 static const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
 #endif
+
+/* fusermount3 goes by it; what we may not read says yes, so that fusermount3 says what is wrong. */
+static bool users_may_allow_other(void)
+{
+	FILE *conf = fopen(FUSE_CONF, "re");
+	bool may = !conf && errno != ENOENT;
+	char line[256], word[32];
+
+	while (conf && !may && fgets(line, sizeof(line), conf))
+		may = sscanf(line, " %31s", word) == 1 && strcmp(word, "user_allow_other") == 0;
+	if (conf)
+		(void)fclose(conf);
+	return may;
+}
+
+int session_check(const struct mount_opts *o, struct fault *f)
+{
+	if (!o->allow_other || geteuid() == 0 || users_may_allow_other())
+		return 0;
+	return fault_set(f, -EPERM, FAULT_FINAL,
+			 "%s: allow_other is for root; for others root puts the line user_allow_other into " FUSE_CONF,
+			 o->dir);
+}
 
 static int session_args(const struct mount *m, struct fuse_args *args)
 {

@@ -7,6 +7,8 @@
 
 struct session;
 
+/* May we mount as we were asked to?  To be known before the store is touched.  -EPERM. */
+int session_check(const struct mount_opts *o, struct fault *f);
 int session_new(struct mount *m, struct session **out, struct fault *f);
 void session_free(struct session *s);
 SCOPE_PTR(struct session, session_free)
