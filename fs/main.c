@@ -22,6 +22,7 @@
 #include "fs/opts.h"
 #include "fs/session.h"
 #include "fs/start.h"
+#include "fs/supervisor.h"
 #include "fs/utab.h"
 #include "tools/tools.h"
 
@@ -177,6 +178,8 @@ static void *signals_main(void *arg)
 			continue;
 		p->terminated = true;
 		log_info("signal %d: flush and unmount", sig);
+		if (p->mount.opts.foreground)
+			supervisor_tell("STOPPING=1\nSTATUS=signal %d: sending what is unsent", sig);
 		/* While we serve still: a trainer that saves once more is not in our way. */
 		if (committer_sync(&p->mount, mount_now(&p->mount) + TERM_FLUSH_NS, &f) < 0)
 			log_error("%s: %s; the cache keeps what is unsent", p->mount.opts.uri, f.text);
@@ -248,6 +251,8 @@ static int end(struct program *p)
 	int rc;
 
 	unwatch_signals(p);
+	if (m->opts.foreground)
+		supervisor_tell("STOPPING=1\nSTATUS=unmounted; the rest is sent");
 	file_release_all(m);
 	utab_remove(m->opts.dir); /* not later: who unmounted waits, and may mount something else here */
 	if (!ctl_ending(p->ctl, &deadline, &discard))
@@ -278,6 +283,9 @@ static int run(struct program *p)
 		(void)!write(p->report, "\n", 1);
 		fd_close(take_fd(&p->report));
 		let_go_of_terminal();
+	} else {
+		/* Only here: in the background NOTIFY_SOCKET is that of somebody's service who mounts. */
+		supervisor_tell("READY=1\nSTATUS=%s on %s: %s", p->mount.opts.uri, p->mount.opts.dir, p->mount.story);
 	}
 	if (session_serve(p->session, &f) < 0)
 		log_error("%s", f.text);

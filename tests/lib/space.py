@@ -23,7 +23,7 @@ NOBODY = 65534
 class Space:
     """Everybody may enter its root, so that others than root may mount there."""
 
-    def __init__(self, program, propagation="private"):
+    def __init__(self, program):
         if os.geteuid() != 0:
             pytest.skip("only root makes mount namespaces")
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-test-"))
@@ -31,15 +31,22 @@ class Space:
         self.holdfast = self.root / "holdfast"
         shutil.copy(program, self.holdfast)
         self.holder = Group(
-            ["unshare", "-m", "--propagation", propagation]
+            ["unshare", "-m", "--propagation", "private"]
             + ["sh", "-c", "echo in; exec sleep 100000"],
             stdout=subprocess.PIPE,
         )
         assert self.holder.process.stdout.readline() == b"in\n", "no mount namespace"
+        self.let_go_of_others()
         # Machine runs this as its program.
         self.program = self.root / "holdfast-in-space"
         self.program.write_text(f'#!/bin/sh\nexec {" ".join(self.enter())} {self.holdfast} "$@"\n')
         self.program.chmod(0o755)
+
+    def let_go_of_others(self):
+        """What is mounted outside would live on here, when its own test has ended."""
+        for where, _, kind in list(self.table()):
+            if kind.startswith("fuse"):
+                self.run("umount", "-i", "-l", where, expect=None)
 
     def enter(self):
         return ["nsenter", "-t", str(self.holder.pid), "-m", "--"]
@@ -106,7 +113,7 @@ class Space:
     def close(self):
         """What serves in it is killed, by the number that it says itself."""
         for where, _, kind in self.table():
-            if kind == "fuse.holdfast":
+            if kind == "fuse.holdfast" and self.root in pathlib.Path(where).parents:
                 done = self.run(self.holdfast, "status", "--json", where, expect=None)
                 if done.returncode == 0:
                     kill(json.loads(done.stdout)["pid"])

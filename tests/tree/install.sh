@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `make install` with DESTDIR: the program, the helper of mount(8), the manual; uninstall leaves nothing.
+# `make install` with DESTDIR: the program, the helpers of mount(8), the unit, the manual; uninstall leaves nothing.
 set -u
 dest=$(mktemp -d) || exit 1
 trap 'rm -rf "$dest"' EXIT
@@ -22,6 +22,8 @@ for helper in mount.holdfast mount.fuse.holdfast umount.holdfast umount.fuse.hol
 		miss "$helper in sbin is not a link to /usr/bin/holdfast"
 done
 [ -f "$dest/usr/share/man/man1/holdfast.1" ] || miss 'no holdfast(1)'
+grep -q '^ExecStart=/.*/bin/holdfast mount' "$dest/usr/lib/systemd/system/holdfast@.service" ||
+	miss 'no unit that starts the program'
 
 # Under its other name the program is the helper: it wants a URI and a directory.
 ln -s "$dest/usr/bin/holdfast" "$dest/mount.holdfast"
