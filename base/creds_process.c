@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/creds_source.h"
+#include "base/oom.h"
 #include "base/wipe.h"
 
 #define TIMEOUT_NS (60 * NS_PER_S)
@@ -161,6 +162,8 @@ static int run(struct creds_ask *a, const char *command, struct child *c, struct
 		return fault_errno(f, -errno, "pipe");
 	read_fd = fds[0];
 	rc = spawn(command, fds[1], &c->pid);
+	if (rc == 0)
+		oom_not_for(c->pid);
 	fd_close(fds[1]);
 	if (rc < 0)
 		return fault_errno(f, rc, "/bin/sh");

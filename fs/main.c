@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 
 #include "base/log.h"
+#include "base/oom.h"
 #include "fs/commit.h"
 #include "fs/ctl.h"
 #include "fs/file.h"
@@ -325,6 +326,15 @@ static void raise_open_files(void)
 	(void)setrlimit(RLIMIT_NOFILE, &most);
 }
 
+/* A trainer that is killed starts again from what we hold; without us it has nothing to save into. */
+static void ask_to_be_spared(void)
+{
+	int rc = geteuid() == 0 ? oom_spare_us() : 0;
+
+	if (rc < 0)
+		log_debug("oom_score_adj: %s; the kernel may kill us before a trainer", strerror(-rc));
+}
+
 int cmd_mount(int argc, char **argv)
 {
 	struct program *p = calloc(1, sizeof(*p));
@@ -343,8 +353,10 @@ int cmd_mount(int argc, char **argv)
 		if (!p->mount.opts.foreground)
 			rc = into_background(p, &parent);
 	}
-	if (rc == 0 && !parent)
+	if (rc == 0 && !parent) {
+		ask_to_be_spared();
 		rc = run(p);
+	}
 	if (p)
 		opts_fini(&p->mount.opts);
 	free(p);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/oom.h"
 
 #define TYPE "fuse.holdfast"
 
@@ -43,6 +44,8 @@ static void run(char *const argv[])
 	if (geteuid() != 0)
 		return;
 	rc = spawn(&pid, argv);
+	if (rc == 0)
+		oom_not_for(pid);
 	if (rc == 0 && waitpid(pid, &status, 0) < 0)
 		return;
 	if (rc < 0)

@@ -2,6 +2,7 @@
 """Mounts that must not be, and what they say; a mount that ends."""
 
 import errno
+import json
 import os
 import shutil
 import time
@@ -113,6 +114,44 @@ def test_a_read_only_mount_needs_no_takeover_and_refuses_changes(machines, file_
         write_new(b.path / "b", b"x")
     assert e.value.errno == errno.EROFS
     assert not a.status()["fenced"]
+
+
+# ---- out of memory ----
+
+
+def test_a_daemon_of_root_is_killed_last_and_what_it_starts_is_not(machines, s3_store, tmp_path):
+    keys = {
+        "Version": 1,
+        "AccessKeyId": s3_store.env.pop("AWS_ACCESS_KEY_ID"),
+        "SecretAccessKey": s3_store.env.pop("AWS_SECRET_ACCESS_KEY"),
+    }
+    (tmp_path / "keys").write_text(json.dumps(keys))
+    command = tmp_path / "command"
+    command.write_text(
+        "#!/bin/sh\nsleep 0.2\n"
+        f"cat /proc/self/oom_score_adj >>{tmp_path}/score\ncat {tmp_path}/keys\n"
+    )
+    command.chmod(0o755)
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {command}\n")
+    s3_store.env["AWS_CONFIG_FILE"] = str(tmp_path / "config")
+    m = machines(s3_store).mount()
+    ours = oom_score("self")
+    # Without the right to it the mount works as well, and says nothing.
+    assert oom_score(m.pid) == ("-900" if may_lower() else ours)
+    assert set((tmp_path / "score").read_text().split()) == {"0" if may_lower() else ours}
+    assert "oom" not in m.log_text()
+
+
+def oom_score(pid):
+    with open(f"/proc/{pid}/oom_score_adj", encoding="ascii") as score:
+        return score.read().strip()
+
+
+def may_lower():
+    """Root with CAP_SYS_RESOURCE, number 24."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        [line] = [line for line in status if line.startswith("CapEff:")]
+    return os.geteuid() == 0 and bool(int(line.split()[1], 16) >> 24 & 1)
 
 
 # ---- the end ----
