@@ -119,6 +119,24 @@ def test_umount8_of_a_bind_mount_leaves_the_mount_alone(space, mounted):
     wait_gone(mounted.pid)
 
 
+def test_holdfast_umount_of_one_of_two_places_says_that_the_other_is_left(space, mounted):
+    other = space.root / "other"
+    other.mkdir()
+    space.run("mount", "--bind", mounted.path, other)
+    done = space.run(space.holdfast, "umount", mounted.path, expect=4)
+    assert "another place" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    save(space, other / "a", b"x")
+    assert space.run(space.holdfast, "umount", other).stderr == ""
+    wait_gone(mounted.pid)
+
+
+def test_holdfast_umount_of_a_directory_in_the_mount_is_refused(space, mounted):
+    space.run("mkdir", mounted.path / "sub")
+    done = space.run(space.holdfast, "umount", mounted.path / "sub", expect=1)
+    assert "lies inside a mount" in done.stderr
+
+
 def test_umount8_of_a_daemon_that_was_killed_says_where_the_data_is(space, mounted):
     kill(mounted.pid)
     wait_gone(mounted.pid)
@@ -180,6 +198,24 @@ def test_what_the_kernel_is_to_forbid_is_forbidden(space, file_store):
     space.run("chmod", "755", path / "run")
     assert "denied" in space.run(path / "run", expect=None).stderr
     space.run("umount", path)
+
+
+def test_mount_a_twice_mounts_once(space, file_store):
+    path = fstab(space, file_store, "takeover")
+    space.run("mount", "-a")
+    assert space.run("mount", "-a").stderr == ""
+    assert [where for where, _, _ in space.table()].count(str(path)) == 1
+    space.run("umount", "-a", "-t", "fuse.holdfast")
+    assert space.mounted(path) is None
+
+
+def test_the_line_for_umount8_goes_with_the_mount(space, file_store):
+    for words in "takeover", "takeover,_netdev":  # mount(8) adds one of its own for the second
+        path = fstab(space, file_store, words)
+        space.run("mount", path)
+        assert str(path) in space.run("cat", "/run/mount/utab").stdout
+        space.run(space.holdfast, "umount", path)
+        assert space.run("cat", "/run/mount/utab").stdout == ""
 
 
 def test_noauto_is_left_alone_by_mount_a(space, file_store):
