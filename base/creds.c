@@ -217,7 +217,7 @@ static int ask_open(struct creds_ask *a, struct fault *f)
 	int rc = loop_new(LOOP_AUTO, &a->loop, f);
 
 	if (rc == 0)
-		rc = http_client_new(a->loop, &a->http, f);
+		rc = http_client_new(a->loop, a->conf->ca_bundle, &a->http, f);
 	if (rc == 0)
 		rc = signer_new(&a->signer, f);
 	return rc;

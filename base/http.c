@@ -326,7 +326,8 @@ static int set_multi(struct http_client *c)
 	return bad;
 }
 
-int http_client_new(struct loop *l, struct http_client **out, struct fault *f)
+int http_client_new(struct loop *l, const char *ca_bundle, struct http_client **out,
+		    struct fault *f)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	scoped(http_client_free) struct http_client *c = calloc(1, sizeof(*c));
@@ -335,7 +336,7 @@ int http_client_new(struct loop *l, struct http_client **out, struct fault *f)
 	if (!c)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "HTTP client: out of memory");
 	c->loop = l;
-	c->ca_bundle = getenv("AWS_CA_BUNDLE");
+	c->ca_bundle = ca_bundle;
 	c->timer = (struct loop_timer){.fire = timer_fired, .arg = c};
 	c->tell = (struct loop_timer){.fire = tell_unborn, .arg = c};
 	c->multi = curl_multi_init();

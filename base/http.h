@@ -2,9 +2,8 @@
 /*
  * HTTP requests on a loop, over a libcurl multi handle.  One http_client a loop; keeps
  * connections.  Knows nothing of AWS.  Thread: the loop's.
- * Proxies and NO_PROXY are libcurl's own from the environment; the CA bundle comes from
- * AWS_CA_BUNDLE, then libcurl's default.  Redirects are never followed here.  `Expect:` is never
- * sent.  HTTP/1.1 always.  The process ignores SIGPIPE from the first client on; children inherit
+ * Proxies and NO_PROXY are libcurl's own from the environment.  Redirects are never followed here.
+ * `Expect:` is never sent.  HTTP/1.1 always.  The process ignores SIGPIPE from the first client on; children inherit
  * that.
  *
  * Faults name method and URL, without the query.
@@ -23,7 +22,10 @@
 #include "base/loop.h"
 
 struct http_client;
-int http_client_new(struct loop *l, struct http_client **out, struct fault *f);
+/* ca_bundle: the file whose certificates vouch for servers, which outlives the client; NULL: those that
+ * libcurl knows. */
+int http_client_new(struct loop *l, const char *ca_bundle, struct http_client **out,
+		    struct fault *f);
 void http_client_free(struct http_client *c); /* ends open requests with -ECANCELED */
 SCOPE_PTR(struct http_client, http_client_free)
 

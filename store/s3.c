@@ -141,7 +141,7 @@ static int open_s3(void *shared, struct loop *l, void **out, struct fault *f)
 	if (!s3)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "out of memory");
 	s3->site = shared;
-	rc = http_client_new(l, &s3->http, f);
+	rc = http_client_new(l, s3->site->conf->ca_bundle, &s3->http, f);
 	if (rc == 0)
 		rc = signer_new(&s3->signer, f);
 	if (rc == 0)

@@ -30,7 +30,7 @@ static int set_up(struct bench *b, enum loop_backend backend)
 		assert_null(getenv("REQUIRE_ALL"));
 		return -1;
 	}
-	assert_int_equal(http_client_new(b->loop, &b->client, &f), 0);
+	assert_int_equal(http_client_new(b->loop, NULL, &b->client, &f), 0);
 	return 0;
 }
 
