@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/jsontext.h"
 #include "fs/commit.h"
 #include "fs/status.h"
 
@@ -60,7 +61,7 @@ static void say_done(int fd, int rc, const struct fault *f)
 	if (rc == 0)
 		say(fd, json_pack("{s:b}", "done", 1));
 	else
-		say(fd, json_pack("{s:s,s:i}", "error", f->text, "code", -rc));
+		say(fd, json_pack("{s:o,s:i}", "error", json_text(f->text), "code", -rc));
 }
 
 static void answer_status(struct connection *c)
@@ -116,8 +117,8 @@ static int sync_with_progress(struct connection *c, uint64_t deadline_ns, struct
 
 		if (waited_ms && waited_ms % PROGRESS_MS == 0) {
 			committer_status(s.m, &st);
-			say(c->fd, json_pack("{s:I,s:s}", "left", (json_int_t)st.dirty_bytes, "why",
-					     st.error[0] ? st.error : st.holder));
+			say(c->fd, json_pack("{s:I,s:o}", "left", (json_int_t)st.dirty_bytes, "why",
+					     json_text(st.error[0] ? st.error : st.holder)));
 		}
 		(void)poll(NULL, 0, 20);
 	}

@@ -3,7 +3,7 @@
  * The control socket: how the command line reaches a mount.  A Unix socket in /run/holdfast (root) or the
  * user's runtime directory, its path is the mount's user.holdfast.socket.
  *
- * One line asks, one or more lines of JSON answer:
+ * One line asks, one or more lines of JSON answer, whatever bytes names have (base/jsontext.h):
  *   status                      one object, holdfast-mount(8) lists its keys
  *   sync SECONDS                waits; {"done":true} or {"error":"...","code":N}; 0 = for ever
  *   end SECONDS discard|keep    the mount is to end: progress lines {"left":BYTES}, then {"ready":true}: now unmount it; when

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/jsontext.h"
 #include "fs/commit.h"
 
 static const char *mode_of(const struct mount *m, bool read_only, const struct commit_status *c)
@@ -46,17 +47,17 @@ char *status_json(struct mount *m)
 	lanes_counts(m->lanes, &l);
 	store_counts(m->store, &s);
 	(void)json_object_set_new(j, "pid", json_integer(getpid()));
-	(void)json_object_set_new(j, "store", json_string(m->opts.uri));
-	(void)json_object_set_new(j, "mode", json_string(mode_of(m, read_only, &c)));
-	(void)json_object_set_new(j, "story", json_string(m->story));
-	(void)json_object_set_new(j, "cache", json_string(m->opts.cache));
+	(void)json_object_set_new(j, "store", json_text(m->opts.uri));
+	(void)json_object_set_new(j, "mode", json_text(mode_of(m, read_only, &c)));
+	(void)json_object_set_new(j, "story", json_text(m->story));
+	(void)json_object_set_new(j, "cache", json_text(m->opts.cache));
 	(void)json_object_set_new(j, "cache_bytes", json_integer((json_int_t)content_dir_bytes(m->contents)));
 	(void)json_object_set_new(j, "fence", json_integer((json_int_t)m->fence));
 	(void)json_object_set_new(j, "commit", json_integer((json_int_t)c.commit));
 	(void)json_object_set_new(j, "good", json_integer((json_int_t)c.good));
 	(void)json_object_set_new(j, "good_age_seconds", seconds((double)c.good_age_ns));
-	(void)json_object_set_new(j, "objection", json_string(c.objection));
-	(void)json_object_set_new(j, "held_by", json_string(c.holder));
+	(void)json_object_set_new(j, "objection", json_text(c.objection));
+	(void)json_object_set_new(j, "held_by", json_text(c.holder));
 	(void)json_object_set_new(j, "commits", json_integer((json_int_t)c.commits));
 	(void)json_object_set_new(j, "dirty_bytes", json_integer((json_int_t)c.dirty_bytes));
 	(void)json_object_set_new(j, "flush_seconds", flush_seconds(c.dirty_bytes, l.rate_bps));
@@ -68,12 +69,12 @@ char *status_json(struct mount *m)
 				  json_pack("{s:I,s:I,s:I,s:I,s:I}", "get", (json_int_t)s.get, "put", (json_int_t)s.put, "list",
 					    (json_int_t)s.list, "delete", (json_int_t)s.del, "retries", (json_int_t)s.retries));
 	(void)json_object_set_new(j, "errors", json_integer((json_int_t)s.errors));
-	(void)json_object_set_new(j, "error", json_string(c.error[0] ? c.error : l.failing_since_ns ? l.last_error : ""));
+	(void)json_object_set_new(j, "error", json_text(c.error[0] ? c.error : l.failing_since_ns ? l.last_error : ""));
 	(void)json_object_set_new(j, "failing_seconds",
 				  seconds(l.failing_since_ns ? (double)now - (double)l.failing_since_ns : 0));
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
-	(void)json_object_set_new(j, "why_read_only", json_string(why_read_only));
-	(void)json_object_set_new(j, "death_detection", json_string(m->death_detection ? "on" : "off"));
+	(void)json_object_set_new(j, "why_read_only", json_text(why_read_only));
+	(void)json_object_set_new(j, "death_detection", json_text(m->death_detection ? "on" : "off"));
 	text = json_dumps(j, JSON_COMPACT);
 	json_decref(j);
 	return text;

@@ -75,6 +75,19 @@ def test_status_says_in_words_what_is_unsent_and_then_that_nothing_is(machines, 
     assert re.search(r"^unsent +nothing$", words, re.M), words
 
 
+def test_a_name_that_is_not_utf8_is_in_every_answer(machines, file_store):
+    m = machines(file_store, settle=60).mount()
+    name = os.fsencode(m.path) + b"/caf\xe9.pt"
+    shown = "caf\ufffd.pt"
+    with half_writer(name):
+        m.until(lambda s: s["held_by"] == shown, "the name of who holds the moment")
+        assert f"waiting  {shown}\n" in m.command("status", m.path).stdout
+    # Its first like: whether more belong to it has to be seen yet.
+    write_new(os.fsencode(m.path) + b"/caf\xe9-2.pt", b"x")
+    status = m.until(lambda s: s["objection"], "there is an objection")
+    assert "\ufffd" in status["objection"], status
+
+
 def test_status_watched_by_a_program_is_a_line_a_second_until_the_end(machines, file_store):
     m = machines(file_store).mount()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
