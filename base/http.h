@@ -29,6 +29,11 @@ int http_client_new(struct loop *l, const char *ca_bundle, struct http_client **
 void http_client_free(struct http_client *c); /* ends open requests with -ECANCELED */
 SCOPE_PTR(struct http_client, http_client_free)
 
+/* When a byte of any request that points here last went out, and came in; monotonic. */
+struct http_pulse {
+	_Atomic uint64_t sent_ns, heard_ns;
+};
+
 struct http_req {
 	/* the caller's, unchanged until done() */
 	const char *method;
@@ -43,6 +48,7 @@ struct http_req {
 	uint8_t *dest;       /* 2xx bodies, at most dest_cap bytes, go here; NULL: body_in */
 	size_t dest_cap;
 	size_t most; /* a longer response body is an error; 0: 64 MiB */
+	struct http_pulse *pulse; /* any thread may look at it; may be NULL */
 	void (*done)(struct http_req *r);
 	void *arg;
 	/* result */

@@ -67,9 +67,18 @@ int xfer_failed(struct http_req *r, int code, enum fault_retry retry, const char
 
 /* ---- bytes ---- */
 
-static void moved(struct xfer *x)
+static void sent(struct xfer *x)
 {
 	x->moved_ns = clock_mono(&clock_system);
+	if (x->req->pulse)
+		x->req->pulse->sent_ns = x->moved_ns;
+}
+
+static void heard(struct xfer *x)
+{
+	x->moved_ns = clock_mono(&clock_system);
+	if (x->req->pulse)
+		x->req->pulse->heard_ns = x->moved_ns;
 }
 
 /* For callbacks: the return value that makes libcurl give up. */
@@ -86,7 +95,7 @@ static size_t send_body(char *out, size_t size, size_t n, void *arg)
 	size_t room = size * n;
 	size_t done = 0;
 
-	moved(x);
+	sent(x);
 	while (done < room && x->body_part < r->bodies) {
 		const struct iovec *part = &r->body[x->body_part];
 		size_t len = part->iov_len - x->body_at;
@@ -144,7 +153,7 @@ static size_t take_header(char *line, size_t size, size_t n, void *arg)
 	size_t len = size * n;
 	const char *colon = memchr(line, ':', len);
 
-	moved(x);
+	heard(x);
 	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
 		head->len = 0;
 	else if (colon)
@@ -175,7 +184,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *arg)
 	bool direct;
 	size_t most;
 
-	moved(x);
+	heard(x);
 	(void)curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &r->status); /* cannot fail */
 	direct = r->dest && r->status / 100 == 2;
 	most = direct ? r->dest_cap : r->most ? r->most : MOST_BODY;
@@ -213,7 +222,7 @@ bool xfer_drains(struct xfer *x)
 	drains = left != x->unsent;
 	x->unsent = left;
 	if (drains)
-		moved(x);
+		sent(x);
 	return drains;
 }
 
@@ -368,7 +377,7 @@ int xfer_open(struct xfer *x, struct http_req *r)
 	x->fault = FAULT_NONE;
 	x->said[0] = '\0';
 	x->unsent = 0;
-	moved(x);
+	x->moved_ns = clock_mono(&clock_system);
 	return 0;
 }
 

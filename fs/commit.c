@@ -754,6 +754,25 @@ static int wait_moved(struct committer *c, uint64_t deadline_ns)
 	return pthread_cond_timedwait(&c->moved, &c->m->lock, &at);
 }
 
+/* Under lock.  Why does it take so long? */
+static int not_in_time(struct committer *c, struct fault *f)
+{
+	struct mount *m = c->m;
+	struct trouble t;
+	const char *holder;
+
+	trouble_find(m, &c->fault, &t);
+	if (t.text[0] && t.lasts_ns)
+		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.190s; for %llu s now",
+				 t.text, (unsigned long long)(t.lasts_ns / NS_PER_S));
+	if (t.text[0] || c->why.objection)
+		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.220s",
+				 t.text[0] ? t.text : c->why.text);
+	if (!moment_quiet(m, mount_now(m), &holder) && *holder)
+		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.200s is being written", holder);
+	return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time");
+}
+
 int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
 {
 	struct committer *c = m->committer;
@@ -774,9 +793,7 @@ int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
 		else if (c->ending)
 			rc = fault_set(f, -ESHUTDOWN, FAULT_FINAL, "the mount has ended");
 		else if (wait_moved(c, deadline_ns) == ETIMEDOUT)
-			rc = fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time%s%s",
-				       c->fault.code ? ": " : c->why.objection ? ": " : "",
-				       c->fault.code ? c->fault.text : c->why.text);
+			rc = not_in_time(c, f);
 		if (rc < 0)
 			break;
 	}
@@ -841,6 +858,7 @@ void committer_status(struct mount *m, struct commit_status *out)
 
 	mount_lock(m);
 	*out = (struct commit_status){.commit = state_head(m->state)->number};
+	trouble_find(m, c ? &c->fault : &FAULT_NONE, &out->trouble);
 	if (!c) { /* read-only: what it shows */
 		out->good = out->commit;
 		mount_unlock(m);
@@ -852,7 +870,6 @@ void committer_status(struct mount *m, struct commit_status *out)
 	if (c->durable_seq < m->nodes.seq && c->good_frozen_ns)
 		out->good_age_ns = now - c->good_frozen_ns;
 	(void)snprintf(out->objection, sizeof(out->objection), "%s", c->why.objection ? c->why.text : "");
-	(void)snprintf(out->error, sizeof(out->error), "%s", c->fault.code ? c->fault.text : "");
 	out->fenced = c->fenced;
 	out->in_flight = c->flying != NULL;
 	out->pending = c->pending != NULL;

@@ -15,6 +15,7 @@
 #define HOLDFAST_FS_COMMIT_H
 
 #include "fs/mount.h"
+#include "fs/trouble.h"
 
 /* Where mount_start() found or put the log. */
 struct commit_start {
@@ -48,7 +49,7 @@ struct commit_status {
 	uint64_t commit, good, number;
 	uint64_t good_age_ns;     /* since good was frozen, or 0 while nothing has changed since */
 	char objection[320];      /* why good is not the newest commit; "" if it is */
-	char error[256];          /* that keeps commits back; "" if none */
+	struct trouble trouble;   /* that keeps data from the store */
 	bool fenced, in_flight, pending, quiet;
 	char holder[256];         /* what holds quiet back */
 	uint64_t dirty_bytes;     /* not in the store yet */

@@ -118,7 +118,7 @@ static int sync_with_progress(struct connection *c, uint64_t deadline_ns, struct
 		if (waited_ms && waited_ms % PROGRESS_MS == 0) {
 			committer_status(s.m, &st);
 			say(c->fd, json_pack("{s:I,s:o}", "left", (json_int_t)st.dirty_bytes, "why",
-					     json_text(st.error[0] ? st.error : st.holder)));
+					     json_text(st.trouble.text[0] ? st.trouble.text : st.holder)));
 		}
 		(void)poll(NULL, 0, 20);
 	}

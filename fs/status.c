@@ -36,7 +36,6 @@ char *status_json(struct mount *m)
 	struct store_counts s;
 	json_t *j = json_object();
 	char *text, why_read_only[sizeof(m->why_read_only)];
-	uint64_t now = mount_now(m);
 	bool read_only;
 
 	mount_lock(m);
@@ -69,9 +68,8 @@ char *status_json(struct mount *m)
 				  json_pack("{s:I,s:I,s:I,s:I,s:I}", "get", (json_int_t)s.get, "put", (json_int_t)s.put, "list",
 					    (json_int_t)s.list, "delete", (json_int_t)s.del, "retries", (json_int_t)s.retries));
 	(void)json_object_set_new(j, "errors", json_integer((json_int_t)s.errors));
-	(void)json_object_set_new(j, "error", json_text(c.error[0] ? c.error : l.failing_since_ns ? l.last_error : ""));
-	(void)json_object_set_new(j, "failing_seconds",
-				  seconds(l.failing_since_ns ? (double)now - (double)l.failing_since_ns : 0));
+	(void)json_object_set_new(j, "error", json_text(c.trouble.text));
+	(void)json_object_set_new(j, "failing_seconds", seconds((double)c.trouble.lasts_ns));
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
 	(void)json_object_set_new(j, "why_read_only", json_text(why_read_only));
 	(void)json_object_set_new(j, "death_detection", json_text(m->death_detection ? "on" : "off"));

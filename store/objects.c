@@ -17,6 +17,7 @@
 #include <sys/random.h>
 
 #include "store/retry.h"
+#include "store/silence.h"
 #include "store/uri.h"
 
 #define CUTS_MOST 5
@@ -26,6 +27,7 @@ enum { IDLE, TRYING, REFUSED, WAITING };
 struct tally {
 	_Atomic uint64_t requests[4]; /* by enum object_op */
 	_Atomic uint64_t errors, retries, bytes_in, bytes_out;
+	struct silence silence;
 };
 
 struct store {
@@ -56,6 +58,7 @@ int store_new(const char *uri, struct store **out, struct fault *f)
 		s->tally = calloc(1, sizeof(*s->tally));
 	if (!s || !s->tally)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "out of memory");
+	silence_init(&s->tally->silence);
 	rc = store_uri_parse(uri, &s->uri, f);
 	if (rc < 0)
 		return rc;
@@ -74,6 +77,8 @@ void store_free(struct store *s)
 	if (s->shared)
 		s->ops->unshare(s->shared);
 	store_uri_fini(&s->uri);
+	if (s->tally)
+		silence_fini(&s->tally->silence);
 	free(s->tally);
 	free(s);
 }
@@ -97,6 +102,11 @@ void store_counts(const struct store *s, struct store_counts *out)
 		.bytes_in = t->bytes_in,
 		.bytes_out = t->bytes_out,
 	};
+}
+
+bool store_silent(const struct store *s, uint64_t least_ns, struct store_silence *out)
+{
+	return silence_look(&s->tally->silence, clock_mono(&clock_system), least_ns, out);
 }
 
 /* ---- one thread's way to it ---- */
@@ -165,10 +175,16 @@ static void link_in(struct objects *o, struct object_req *r)
 	o->first = r;
 }
 
+static bool is_answer(const struct object_req *r)
+{
+	return r->rc == 0 || r->rc == -ENOENT || r->fault.retry == FAULT_RELOAD;
+}
+
 static void finish(struct object_req *r)
 {
 	struct objects *o = r->priv.o;
 
+	silence_ends(&o->store->tally->silence, r, is_answer(r));
 	loop_timer_stop(o->loop, &r->priv.timer);
 	if (r->priv.prev)
 		r->priv.prev->priv.next = r->priv.next;
@@ -203,6 +219,7 @@ static void give_up(struct object_req *r)
 	else if (r->priv.tries > 1)
 		(void)fault_in(f, "gave up after %u tries", r->priv.tries);
 	r->rc = f->code;
+	silence_tried(&r->priv.o->store->tally->silence, r, clock_mono(&clock_system));
 	finish(r);
 }
 
@@ -269,16 +286,14 @@ static void try_now(struct object_req *r)
 		loop_timer_start(o->loop, &r->priv.timer, r->deadline_ns);
 }
 
-static bool is_answer(const struct object_req *r)
-{
-	return r->rc == 0 || r->rc == -ENOENT || r->fault.retry == FAULT_RELOAD;
-}
-
 /* A try has ended: is that the end? */
 static void judge(struct object_req *r)
 {
+	struct tally *t = r->priv.o->store->tally;
+
 	if (!is_answer(r))
-		r->priv.o->store->tally->errors++;
+		t->errors++;
+	silence_tried(&t->silence, r, clock_mono(&clock_system));
 	if (r->rc == 0 && r->op == OBJECT_LIST && r->priv.more && object_list_room(r) > 0) {
 		r->priv.tries = 0;
 		try_now(r);
@@ -332,6 +347,7 @@ void objects_start(struct objects *o, struct object_req *r)
 	r->size = 0;
 	r->priv = (struct object_try){.timer = {.fire = timer_fired, .arg = r}};
 	link_in(o, r);
+	silence_begins(&o->store->tally->silence, r, clock_mono(&clock_system));
 	try_now(r);
 }
 
@@ -404,6 +420,11 @@ int objects_put(struct objects *o, const char *key, const void *data, size_t len
 }
 
 /* ---- for the kinds ---- */
+
+struct http_pulse *object_pulse(const struct object_req *r)
+{
+	return &r->priv.o->store->tally->silence.pulse;
+}
 
 const char *object_list_after(const struct object_req *r)
 {

@@ -18,6 +18,7 @@
 
 struct store;
 struct objects;
+struct http_pulse;
 
 /* ---- the store: any thread ---- */
 
@@ -35,6 +36,16 @@ struct store_counts {
 };
 void store_counts(const struct store *s, struct store_counts *out);
 
+/*
+ * Is a request under way while for least_ns no byte of any went either way, and no answer came?
+ * Fills *out then.  Any thread.
+ */
+struct store_silence {
+	uint64_t since_ns; /* nothing was heard since; monotonic */
+	char text[sizeof(((struct fault *)0)->text)]; /* what was asked, or how a try failed */
+};
+bool store_silent(const struct store *s, uint64_t least_ns, struct store_silence *out);
+
 /* ---- requests: the loop's thread ---- */
 
 enum object_op { OBJECT_GET, OBJECT_PUT, OBJECT_LIST, OBJECT_DELETE };
@@ -44,6 +55,7 @@ struct object_try {
 	/* objects.c's */
 	struct objects *o;
 	struct object_req *next, *prev; /* in o's list of requests under way */
+	struct object_req *older, *newer; /* in that of all threads, see silence.h */
 	struct loop_timer timer;        /* the next try while waiting, the deadline while trying */
 	unsigned phase;
 	unsigned tries; /* of this page, where it is a LIST */
@@ -139,6 +151,8 @@ extern const struct object_ops objects_s3;
 extern const struct object_ops objects_dir;
 
 void object_tried(struct object_req *r);
+/* Where to note that bytes of a try move, for kinds whose tries take long. */
+struct http_pulse *object_pulse(const struct object_req *r);
 /* Append a key to a LIST.  -EPROTO if it is not behind the one before it; -ENOMEM. */
 int object_listed(struct object_req *r, const char *key, size_t len);
 /* The key behind which the next page begins; NULL: from the first. */

@@ -81,6 +81,7 @@ static int start(void *me, struct object_req *r)
 		.dest = r->op == OBJECT_GET ? r->dest : NULL,
 		.dest_cap = r->len,
 		.most = body_most(r),
+		.pulse = object_pulse(r),
 		.done = answered,
 		.arg = a,
 	};

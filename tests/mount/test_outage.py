@@ -2,6 +2,7 @@
 """The network goes, and comes back: writers hear nothing of it, and nothing is lost."""
 
 import os
+import re
 import threading
 
 import pytest
@@ -97,6 +98,37 @@ def test_an_outage_gives_no_error_and_ends_without_a_remount(remote, proxy):  # 
     for i in range(5):
         assert (m.path / f"during{i}").read_bytes() == noise(MIB, i)
     assert (m.path / "after").read_bytes() == noise(MIB, "after")
+
+
+def goes_silent(proxy):
+    proxy.hole = True
+
+
+def refuses(proxy):
+    proxy.spoil = lambda request: Refused()
+
+
+@pytest.mark.parametrize("goes", [goes_silent, refuses])
+def test_a_store_that_does_not_answer_is_named_before_a_try_has_ended(remote, proxy, goes):
+    m = remote
+    goes(proxy)
+    write_new(m.path / "a", noise(MIB))
+    for verb in ("sync", "umount"):
+        done = m.command(verb, "--timeout", "5", m.path)
+        assert done.returncode == 3, done
+        assert re.search(r"(PUT|pack) .*; for \d+ s now", done.stderr), done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+    status = m.until(lambda s: s["failing_seconds"] > 2, "status says that nothing gets through")
+    assert "PUT" in status["error"] or "pack" in status["error"], status
+    assert status["error"] in m.command("status", m.path).stdout
+    if goes is goes_silent:
+        assert "does not answer" in status["error"], status
+
+    proxy.spoil = None
+    proxy.hole = False
+    m.sync(120)
+    m.until(lambda s: not s["error"] and not s["failing_seconds"], "it is over")
+    m.umount()
 
 
 @pytest.mark.parametrize("sized", [True, False])
