@@ -68,6 +68,8 @@ struct committer {
 	uint64_t durable_seq;   /* changes up to here are in `good` */
 	unsigned waiters;
 	uint64_t ack_ns;        /* since when the oldest of them waits; 0: none */
+	uint64_t give_up_ns;    /* they wait no longer than this; 0: as they were told */
+	bool releasing;         /* all is acknowledged, the last record is made */
 	uint64_t good_frozen_ns;
 	uint64_t commits;
 	_Atomic bool fenced;    /* as these */
@@ -745,6 +747,14 @@ static void waiter_goes(struct committer *c)
 	}
 }
 
+/* Under lock. */
+static uint64_t bounded(const struct committer *c, uint64_t deadline_ns)
+{
+	if (!c->give_up_ns)
+		return deadline_ns;
+	return deadline_ns && deadline_ns < c->give_up_ns ? deadline_ns : c->give_up_ns;
+}
+
 static int wait_moved(struct committer *c, uint64_t deadline_ns)
 {
 	struct timespec at = {.tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S)};
@@ -752,6 +762,12 @@ static int wait_moved(struct committer *c, uint64_t deadline_ns)
 	if (!deadline_ns)
 		return pthread_cond_wait(&c->moved, &c->m->lock);
 	return pthread_cond_timedwait(&c->moved, &c->m->lock, &at);
+}
+
+/* Under lock.  The bound may have moved while we waited for it. */
+static bool is_over(const struct committer *c, uint64_t deadline_ns)
+{
+	return deadline_ns && mount_now(c->m) >= deadline_ns;
 }
 
 /* Under lock.  Why does it take so long? */
@@ -773,7 +789,7 @@ static int not_in_time(struct committer *c, struct fault *f)
 	return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time");
 }
 
-int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
+int committer_sync(struct mount *m, uint64_t deadline_ns, const _Atomic bool *given_up, struct fault *f)
 {
 	struct committer *c = m->committer;
 	uint64_t want, faults;
@@ -792,7 +808,9 @@ int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
 			rc = fault_set(f, c->fault.code, FAULT_FINAL, "%s", c->fault.text);
 		else if (c->ending)
 			rc = fault_set(f, -ESHUTDOWN, FAULT_FINAL, "the mount has ended");
-		else if (wait_moved(c, deadline_ns) == ETIMEDOUT)
+		else if (given_up && *given_up)
+			rc = fault_set(f, -ECANCELED, FAULT_FINAL, "nobody waits for it any more");
+		else if (wait_moved(c, bounded(c, deadline_ns)) == ETIMEDOUT && is_over(c, bounded(c, deadline_ns)))
 			rc = not_in_time(c, f);
 		if (rc < 0)
 			break;
@@ -800,6 +818,29 @@ int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f)
 	waiter_goes(c);
 	mount_unlock(m);
 	return rc;
+}
+
+void committer_look(struct mount *m)
+{
+	mount_lock(m);
+	if (m->committer)
+		pthread_cond_broadcast(&m->committer->moved);
+	mount_unlock(m);
+}
+
+void committer_hurry(struct mount *m, uint64_t give_up_ns)
+{
+	bool cancel = false;
+
+	mount_lock(m);
+	if (m->committer) {
+		m->committer->give_up_ns = give_up_ns;
+		cancel = m->committer->releasing && give_up_ns <= mount_now(m);
+		pthread_cond_broadcast(&m->committer->moved);
+	}
+	mount_unlock(m);
+	if (cancel)
+		lanes_stop(m->lanes); /* a base's pack may be under way */
 }
 
 static int release_make(struct committer *c, struct fault *f)
@@ -813,6 +854,16 @@ static int release_make(struct committer *c, struct fault *f)
 	return record_make(c, f);
 }
 
+static bool release_is_over(struct committer *c, uint64_t deadline_ns)
+{
+	bool over;
+
+	mount_lock(c->m);
+	over = is_over(c, bounded(c, deadline_ns));
+	mount_unlock(c->m);
+	return over;
+}
+
 /* The last record: the same state, the slot free. */
 static int release(struct committer *c, uint64_t deadline_ns, struct fault *f)
 {
@@ -821,7 +872,7 @@ static int release(struct committer *c, uint64_t deadline_ns, struct fault *f)
 
 	do {
 		rc = put_record(c, release_make);
-	} while ((rc == -EAGAIN || rc == -ECANCELED) && (!deadline_ns || mount_now(c->m) < deadline_ns));
+	} while ((rc == -EAGAIN || rc == -ECANCELED) && !release_is_over(c, deadline_ns));
 	if (rc < 0)
 		return c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", c->m->why_read_only)
 				 : fault_set(f, rc, FAULT_SOON, "not released: %s", c->fault.text);
@@ -839,13 +890,16 @@ int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fa
 	mount_unlock(m);
 	if (!c || c->fenced)
 		return c && c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", m->why_read_only) : 0;
-	rc = discard ? 0 : committer_sync(m, deadline_ns, f);
+	rc = discard ? 0 : committer_sync(m, deadline_ns, NULL, f);
 	if (rc < 0 || discard)
 		lanes_stop(m->lanes); /* the thread may wait for a pack that never arrives */
 	thread_end(c);
 	if (rc < 0)
 		return rc;
-	c->put_until_ns = deadline_ns;
+	mount_lock(m);
+	c->releasing = true;
+	c->put_until_ns = bounded(c, deadline_ns);
+	mount_unlock(m);
 	c->lanes_over = discard;
 	return release(c, deadline_ns, f);
 }

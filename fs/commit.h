@@ -33,10 +33,19 @@ void committer_free(struct mount *m); /* after committer_end(), or without: ever
 
 /*
  * Wait until the good moment holds every change made before the call.  deadline_ns 0: for ever.
- * Fails: -ETIMEDOUT; -EROFS fenced; -ESHUTDOWN the mount ends; the code of a fault that will not go away (denied, no bucket).
+ * given_up: once true nobody waits any more, and committer_look() was called; may be NULL.
+ * Fails: -ETIMEDOUT; -ECANCELED given up; -EROFS fenced; -ESHUTDOWN the mount ends; the code of a fault that will
+ * not go away (denied, no bucket).
  * Thread: any, without the lock.
  */
-int committer_sync(struct mount *m, uint64_t deadline_ns, struct fault *f);
+int committer_sync(struct mount *m, uint64_t deadline_ns, const _Atomic bool *given_up, struct fault *f);
+/* Whoever waits in committer_sync() looks at given_up. */
+void committer_look(struct mount *m);
+/*
+ * Whoever waits for an acknowledgement or a release, now or later, gives up at give_up_ns, whatever he was given;
+ * in the past: at once, and what still moves is cancelled.  Thread: any, without the lock, before committer_free().
+ */
+void committer_hurry(struct mount *m, uint64_t give_up_ns);
 /*
  * No handle is open any more: sync, write a base if one is due, release the slot, end the thread.  Nothing is
  * lost if it fails: the cache has it.

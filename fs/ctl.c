@@ -77,48 +77,58 @@ static uint64_t deadline_of(struct mount *m, double seconds)
 	return seconds > 0 ? mount_now(m) + (uint64_t)(seconds * 1e9) : 0;
 }
 
-static void answer_sync(struct connection *c, double seconds)
-{
-	struct fault f = FAULT_NONE;
-	int rc = committer_sync(c->ctl->m, deadline_of(c->ctl->m, seconds), &f);
-
-	say_done(c->fd, rc, &f);
-}
-
-/* ---- the end ---- */
+/* ---- waiting for an acknowledgement ---- */
 
 struct syncing {
 	struct mount *m;
 	uint64_t deadline_ns;
 	int rc;
 	struct fault fault;
-	_Atomic bool done;
+	_Atomic bool done, given_up;
 };
 
 static void *sync_main(void *arg)
 {
 	struct syncing *s = arg;
 
-	s->rc = committer_sync(s->m, s->deadline_ns, &s->fault);
+	s->rc = committer_sync(s->m, s->deadline_ns, &s->given_up, &s->fault);
 	s->done = true;
 	return NULL;
 }
 
-/* Sync beside saying how much is left. */
-static int sync_with_progress(struct connection *c, uint64_t deadline_ns, struct fault *f)
+static void say_progress(struct connection *c)
+{
+	struct commit_status st;
+
+	committer_status(c->ctl->m, &st);
+	say(c->fd, json_pack("{s:I,s:o}", "left", (json_int_t)st.dirty_bytes, "why",
+			     json_text(st.trouble.text[0] ? st.trouble.text : st.holder)));
+}
+
+static bool hung_up(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
+/*
+ * Sync beside saying how much is left, if that is wanted.  Who hangs up (Ctrl-C) waits no more: his wait would hurry
+ * commits for ever, and hold one of few connections.
+ */
+static int sync_for(struct connection *c, uint64_t deadline_ns, bool progress, struct fault *f)
 {
 	struct syncing s = {.m = c->ctl->m, .deadline_ns = deadline_ns};
 	pthread_t t;
 
 	if (pthread_create(&t, NULL, sync_main, &s) != 0)
-		return committer_sync(s.m, deadline_ns, f);
+		return committer_sync(s.m, deadline_ns, NULL, f);
 	for (unsigned waited_ms = 0; !s.done; waited_ms += 20) {
-		struct commit_status st;
-
-		if (waited_ms && waited_ms % PROGRESS_MS == 0) {
-			committer_status(s.m, &st);
-			say(c->fd, json_pack("{s:I,s:o}", "left", (json_int_t)st.dirty_bytes, "why",
-					     json_text(st.trouble.text[0] ? st.trouble.text : st.holder)));
+		if (progress && waited_ms && waited_ms % PROGRESS_MS == 0)
+			say_progress(c);
+		if (!s.given_up && hung_up(c->fd)) {
+			s.given_up = true;
+			committer_look(s.m);
 		}
 		(void)poll(NULL, 0, 20);
 	}
@@ -127,12 +137,22 @@ static int sync_with_progress(struct connection *c, uint64_t deadline_ns, struct
 	return s.rc;
 }
 
+static void answer_sync(struct connection *c, double seconds)
+{
+	struct fault f = FAULT_NONE;
+	int rc = sync_for(c, deadline_of(c->ctl->m, seconds), false, &f);
+
+	say_done(c->fd, rc, &f);
+}
+
+/* ---- the end ---- */
+
 static void answer_end(struct connection *c, double seconds, bool discard)
 {
 	struct ctl *ctl = c->ctl;
 	struct fault f = FAULT_NONE;
 	uint64_t deadline_ns = deadline_of(ctl->m, seconds);
-	int rc = discard ? 0 : sync_with_progress(c, deadline_ns, &f);
+	int rc = discard ? 0 : sync_for(c, deadline_ns, true, &f);
 
 	if (rc < 0) {
 		say_done(c->fd, rc, &f);
@@ -149,12 +169,11 @@ static void answer_end(struct connection *c, double seconds, bool discard)
 	pthread_mutex_lock(&ctl->lock);
 	while (!ctl->ended) {
 		struct timespec at;
-		char byte;
 
 		(void)clock_gettime(CLOCK_REALTIME, &at);
 		at.tv_sec++;
 		(void)pthread_cond_timedwait(&ctl->changed, &ctl->lock, &at);
-		if (!ctl->ended && recv(c->fd, &byte, 1, MSG_DONTWAIT) == 0) {
+		if (!ctl->ended && hung_up(c->fd)) {
 			ctl->ending = false;
 			break;
 		}

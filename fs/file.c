@@ -552,7 +552,7 @@ int file_fsync(struct mount *m, struct handle *h)
 	if (rc == 0)
 		rc = journal_sync(m->journal);
 	if (rc == 0 && m->opts.fsync_remote)
-		rc = committer_sync(m, 0, NULL);
+		rc = committer_sync(m, 0, NULL, NULL);
 	return rc;
 }
 

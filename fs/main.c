@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * holdfast mount: options, the way into the background, signals, and the order of starting and
- * ending.  SIGTERM and SIGINT: flush, unmount, exit, in at most 90 s.
+ * ending.  SIGTERM and SIGINT: flush, unmount, exit, in at most 90 s; a second one, whenever it
+ * comes, ends all waiting.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,10 @@ struct program {
 	struct ctl *ctl;
 	int report; /* where the parent waits for the first word; -1 in the foreground */
 	pthread_t signals;
-	_Atomic bool terminated, ending;
+	_Atomic bool terminated, ended;
+	/* the signal thread's */
+	pthread_t flush;
+	bool flushes;
 };
 
 /* ---- command line ---- */
@@ -159,7 +163,37 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* One thread waits for what ends us; all others have these blocked. */
+/* While we serve still: a trainer that saves once more is not in our way. */
+static void *flush_main(void *arg)
+{
+	struct program *p = arg;
+	struct fault f = FAULT_NONE;
+
+	if (committer_sync(&p->mount, 0, NULL, &f) < 0 && f.code != -ESHUTDOWN)
+		log_error("%s: %s; the cache keeps what is unsent", p->mount.opts.uri, f.text);
+	session_stop(p->session);
+	return NULL;
+}
+
+static void first_signal(struct program *p, int sig)
+{
+	log_info("signal %d: flush and unmount; another one ends without what is unsent", sig);
+	p->terminated = true;
+	if (p->mount.opts.foreground)
+		supervisor_tell("STOPPING=1\nSTATUS=signal %d: sending what is unsent", sig);
+	committer_hurry(&p->mount, mount_now(&p->mount) + TERM_FLUSH_NS);
+	p->flushes = pthread_create(&p->flush, NULL, flush_main, p) == 0;
+	if (!p->flushes)
+		session_stop(p->session);
+}
+
+static void second_signal(struct program *p, int sig)
+{
+	log_info("signal %d again: ends at once; the cache keeps what is unsent", sig);
+	committer_hurry(&p->mount, mount_now(&p->mount));
+}
+
+/* One thread waits for what ends us, until all has ended; all others have these blocked. */
 static void *signals_main(void *arg)
 {
 	struct program *p = arg;
@@ -170,22 +204,14 @@ static void *signals_main(void *arg)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGHUP);
-	while (sigwait(&set, &sig) == 0) {
-		struct fault f = FAULT_NONE;
-
-		if (p->ending)
-			return NULL;
-		if (p->terminated)
-			continue;
-		p->terminated = true;
-		log_info("signal %d: flush and unmount", sig);
-		if (p->mount.opts.foreground)
-			supervisor_tell("STOPPING=1\nSTATUS=signal %d: sending what is unsent", sig);
-		/* While we serve still: a trainer that saves once more is not in our way. */
-		if (committer_sync(&p->mount, mount_now(&p->mount) + TERM_FLUSH_NS, &f) < 0)
-			log_error("%s: %s; the cache keeps what is unsent", p->mount.opts.uri, f.text);
-		session_stop(p->session);
+	for (unsigned n = 0; sigwait(&set, &sig) == 0 && !p->ended; n++) {
+		if (n == 0)
+			first_signal(p, sig);
+		else
+			second_signal(p, sig);
 	}
+	if (p->flushes)
+		(void)pthread_join(p->flush, NULL);
 	return NULL;
 }
 
@@ -199,7 +225,7 @@ static int watch_signals(struct program *p, struct fault *f)
 /* It uses what is about to be freed. */
 static void unwatch_signals(struct program *p)
 {
-	p->ending = true;
+	p->ended = true;
 	(void)pthread_kill(p->signals, SIGTERM);
 	(void)pthread_join(p->signals, NULL);
 }
@@ -251,7 +277,6 @@ static int end(struct program *p)
 	bool discard = false;
 	int rc;
 
-	unwatch_signals(p);
 	if (m->opts.foreground)
 		supervisor_tell("STOPPING=1\nSTATUS=unmounted; the rest is sent");
 	file_release_all(m);
@@ -261,6 +286,7 @@ static int end(struct program *p)
 	if (discard && !deadline)
 		deadline = mount_now(m) + DISCARD_NS;
 	rc = mount_end(m, deadline, discard, &f);
+	unwatch_signals(p);
 	if (rc < 0)
 		log_error("%s: %s; unsent data stays in %s", m->opts.uri, f.text, m->opts.cache);
 	session_free(take(&p->session));

@@ -351,7 +351,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 	(void)datasync;
 	(void)fi;
 	if (rc == 0 && m->opts.fsync_remote)
-		rc = committer_sync(m, 0, &f);
+		rc = committer_sync(m, 0, NULL, &f);
 	reply_rc(req, rc);
 }
 

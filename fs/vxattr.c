@@ -53,7 +53,7 @@ ssize_t vxattr_get(struct mount *m, uint64_t id, const char *name, char *value, 
 	int rc;
 
 	if (strcmp(what, "sync") == 0 && size) {
-		rc = committer_sync(m, 0, &f);
+		rc = committer_sync(m, 0, NULL, &f);
 		if (rc < 0)
 			return rc;
 	} else if (strcmp(what, "sync") == 0) {

@@ -78,7 +78,7 @@ int client_connect(const char *socket_path, struct client *out, struct fault *f)
 					 "%s: nobody listens; the mount is ending", socket_path);
 		return fault_errno(f, -errno, "%s", socket_path);
 	}
-	*out = (struct client){.fd = take_fd(&fd)};
+	*out = (struct client){.fd = take_fd(&fd), .stop_fd = -1};
 	return 0;
 }
 
@@ -133,18 +133,20 @@ int client_ask(struct client *c, struct fault *f, const char *fmt, ...)
 /* Wait for more bytes. */
 static int receive(struct client *c, uint64_t deadline_ns, struct fault *f)
 {
-	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+	struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->stop_fd, .events = POLLIN}};
 	uint64_t now = clock_mono(&clock_system);
 	int wait_ms = -1, ready;
 	ssize_t got;
 
 	if (deadline_ns)
 		wait_ms = deadline_ns > now ? (int)((deadline_ns - now) / NS_PER_MS) + 1 : 0;
-	ready = poll(&p, 1, wait_ms);
+	ready = poll(p, 2, wait_ms);
 	if (ready < 0)
 		return errno == EINTR ? 0 : fault_errno(f, -errno, "control socket");
 	if (ready == 0)
 		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "the mount does not answer");
+	if (p[1].revents)
+		return fault_set(f, -EINTR, FAULT_FINAL, "interrupted");
 	if (buf_reserve(&c->got, PIECE) < 0)
 		return fault_errno(f, -ENOMEM, "control socket");
 	got = recv(c->fd, c->got.data + c->got.len, PIECE, 0);

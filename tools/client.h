@@ -13,10 +13,11 @@
 
 struct client {
 	int fd;
+	int stop_fd;    /* the caller's; an answer is waited for no more when it can be read; -1: none */
 	struct buf got; /* bytes of answers not handed out yet */
 };
 
-#define CLIENT_NONE    ((struct client){.fd = -1})
+#define CLIENT_NONE    ((struct client){.fd = -1, .stop_fd = -1})
 #define CLIENT_FOREVER (-1)
 
 /*
@@ -40,7 +41,7 @@ int client_ask(struct client *c, struct fault *f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /*
  * The next line of the answer, the caller's reference.
- * Fails:  -ETIMEDOUT; -EPIPE the mount hung up; -EPROTO not a JSON object.
+ * Fails:  -ETIMEDOUT; -EINTR by stop_fd; -EPIPE the mount hung up; -EPROTO not a JSON object.
  */
 int client_answer(struct client *c, int timeout_ms, json_t **out, struct fault *f);
 

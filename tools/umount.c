@@ -7,8 +7,10 @@
 #include <getopt.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 
 #include "tools/ending.h"
 #include "tools/holders.h"
@@ -25,6 +27,7 @@ struct umount {
 	char real[PATH_MAX]; /* as the kernel knows it */
 	struct mounts_fs fs;
 	json_t *status;      /* before the end */
+	int stop_fd;         /* Ctrl-C can be read from it; -1 */
 	bool progress_shown;
 };
 
@@ -148,6 +151,19 @@ static int end_fenced(struct umount *u, struct ending *e, struct fault *f)
 			 json_string_value(json_object_get(u->status, "why_read_only")));
 }
 
+/* Ctrl-C ends the waiting, not us: whether it is mounted still has to be said. */
+static int watch_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL); /* for the helper that unmounts, too */
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
 static int end_mount(struct umount *u, struct ending *e, struct fault *f)
 {
 	scoped(client_close) struct client c = CLIENT_NONE;
@@ -157,13 +173,14 @@ static int end_mount(struct umount *u, struct ending *e, struct fault *f)
 	if (rc < 0)
 		return rc;
 	process = client_process(&c);
+	c.stop_fd = u->stop_fd = watch_signals();
 	if (is_fenced(u) && !u->discard) {
 		client_close(&c); /* it waits for those who are connected */
 		rc = end_fenced(u, e, f);
 	} else {
 		rc = ending_run(&c, e, f);
 	}
-	if (e->unmounted && rc != -EXDEV)
+	if (e->unmounted && rc != -EXDEV && rc != -EINTR)
 		wait_gone(process);
 	return rc;
 }
@@ -194,7 +211,12 @@ static int say_unsent(const struct umount *u, int rc, const struct fault *f)
 	const char *cache = json_string_value(json_object_get(u->status, "cache"));
 	char text[PATH_MAX + sizeof(f->text) + 100];
 
-	if (u->discard)
+	if (rc == -EINTR)
+		(void)snprintf(text, sizeof(text),
+			       "unmounted; interrupted: the mount's process goes on with what is left, "
+			       "and what it cannot send stays in %s",
+			       cache ? cache : "the cache");
+	else if (u->discard)
 		(void)snprintf(text, sizeof(text), "unmounted; what was not sent is discarded; %s",
 			       f->text);
 	else
@@ -232,6 +254,8 @@ static int say_still_mounted(const struct umount *u, int rc, const struct fault 
 
 	if (rc == -EBUSY)
 		return say_busy(u);
+	if (rc == -EINTR)
+		return complain(u, "still mounted: interrupted", VERB_FAILED);
 	(void)snprintf(text, sizeof(text),
 		       "still mounted: %s; --discard unmounts without what is unsent", f->text);
 	return complain(u, text, rc == -ETIMEDOUT ? VERB_UNSENT : VERB_FAILED);
@@ -287,11 +311,12 @@ static int run(struct umount *u)
 
 int cmd_umount(int argc, char **argv)
 {
-	struct umount u = {.dir = NULL};
+	struct umount u = {.dir = NULL, .stop_fd = -1};
 	int rc = parse(argc, argv, &u);
 
 	if (rc == 0)
 		rc = run(&u);
 	json_decref(u.status);
+	fd_close(u.stop_fd);
 	return rc;
 }

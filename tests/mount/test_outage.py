@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network goes, and comes back: writers hear nothing of it, and nothing is lost."""
 
+import contextlib
 import os
+import pathlib
 import re
+import signal
+import subprocess
 import threading
 
 import pytest
 
 from lib.content import MIB, noise, write_new, write_synced
+from lib.procs import Group, ends_within, kill, until
 from lib.proxy import Cut, Late, Refused
 
 
@@ -129,6 +134,86 @@ def test_a_store_that_does_not_answer_is_named_before_a_try_has_ended(remote, pr
     m.sync(120)
     m.until(lambda s: not s["error"] and not s["failing_seconds"], "it is over")
     m.umount()
+
+
+# ---- ending it while the store is away ----
+
+
+def start_of_the_end(m):
+    kill(m.pid, signal.SIGTERM)
+    until(lambda: "flush and unmount" in m.log_text(), 60, "the signal is heard")
+
+
+def assert_second_signal_ends(m):
+    """Without it the flush takes 80 s at least."""
+    start_of_the_end(m)
+    assert not ends_within(m.pid, 0)
+    kill(m.pid, signal.SIGTERM)
+    assert ends_within(m.pid, 40)
+    m.pid = None
+    assert not os.path.ismount(m.path)
+    assert "unsent data stays in" in m.log_text()
+
+
+def test_a_second_sigterm_ends_the_flush_and_the_cache_goes_on(remote, proxy):
+    m = remote
+    proxy.hole = True
+    write_new(m.path / "a", noise(MIB))
+    assert_second_signal_ends(m)
+    proxy.hole = False
+    m.mount()
+    assert (m.path / "a").read_bytes() == noise(MIB)
+    m.umount()
+
+
+def test_a_daemon_that_was_unmounted_still_hears_sigterm(remote, proxy):
+    m = remote
+    proxy.hole = True
+    write_new(m.path / "a", noise(MIB))
+    subprocess.run(["fusermount3", "-u", m.path], check=True)
+    assert_second_signal_ends(m)
+
+
+def test_ctrl_c_ends_the_waiting_of_umount_and_nothing_else(remote, proxy):
+    m = remote
+    proxy.hole = True
+    write_new(m.path / "a", noise(MIB))
+    command = [m.program, "umount", m.path]
+    with Group(command, stderr=subprocess.PIPE, text=True, env=m.environment()) as waits:
+        until(lambda: waits_for_signal(waits.pid), 60, "it waits")
+        waits.signal(signal.SIGINT)
+        assert waits.wait(60) == 1
+        assert "mnt: still mounted: interrupted\n" in waits.process.stderr.read()
+    assert m.status()["dirty_bytes"] > 0
+    proxy.hole = False
+    m.umount()
+
+
+def waits_for_signal(pid):
+    """Ctrl-C is blocked, and read where it is waited for."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    blocked = int(re.search(r"SigBlk:\s+(\w+)", status).group(1), 16)
+    return blocked >> (signal.SIGINT - 1) & 1
+
+
+def test_those_who_went_away_are_not_waited_for(remote, proxy):
+    """Each would hold one of the mount's few connections until the store is back."""
+    m = remote
+    proxy.hole = True
+    write_new(m.path / "a", noise(MIB))
+    for _ in range(20):
+        with Group([m.program, "sync", m.path], stderr=subprocess.DEVNULL) as waits:
+            until(lambda pid=waits.pid: has_socket(pid), 60, "it has asked")
+    m.status()
+    proxy.hole = False
+    m.umount()
+
+
+def has_socket(pid):
+    with contextlib.suppress(FileNotFoundError):  # one that was closed meanwhile: ask again
+        folder = pathlib.Path(f"/proc/{pid}/fd")
+        return any(os.readlink(fd).startswith("socket:") for fd in folder.iterdir())
+    return False
 
 
 @pytest.mark.parametrize("sized", [True, False])

@@ -150,7 +150,7 @@ static inline void machine_sync(struct machine *x)
 {
 	struct fault f = FAULT_NONE;
 
-	if (committer_sync(&x->m, mount_now(&x->m) + 20 * NS_PER_S, &f) < 0)
+	if (committer_sync(&x->m, mount_now(&x->m) + 20 * NS_PER_S, NULL, &f) < 0)
 		fail_msg("sync: %s", f.text);
 }
 
