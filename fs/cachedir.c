@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/log.h"
+
 #define OWNER_NAME "store" /* holds the id of the store it is a cache of */
 #define LOOKING "/ro"      /* where a read-only mount has its own */
 
@@ -200,4 +202,28 @@ int cachedir_open(struct mount *m, struct fault *f)
 	if (rc == 0)
 		rc = check_owner(m, f);
 	return rc < 0 ? rc : default_size(m, f);
+}
+
+/* By name: an open directory looks well after it was deleted.  All is made in this order, and stays. */
+static bool is_there(const struct mount *m)
+{
+	static const char *const names[] = {"journal", "contents/00", "contents/ff"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (faccessat(m->cache_fd, names[i], F_OK, 0) < 0 && (errno == ENOENT || errno == ENOTDIR))
+			return false;
+	return true;
+}
+
+bool cachedir_deleted(struct mount *m)
+{
+	if (m->cache_deleted || (!content_dir_is_deleted(m->contents) && is_there(m)))
+		return m->cache_deleted;
+	m->cache_deleted = true;
+	content_dir_deleted(m->contents);
+	(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "cache %.200s was deleted", m->opts.cache);
+	if (!m->read_only)
+		m->read_only = -EIO;
+	log_error("%s: %s; changes fail from now on, what is open is still sent", m->opts.dir, m->why_read_only);
+	return true;
 }

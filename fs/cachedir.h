@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache directory: where it is, whose it is, that nobody else uses it.  Thread: main. */
+/*
+ * The cache directory: where it is, whose it is, that nobody else uses it, that it is still there.
+ * Thread: main, unless it says another.
+ */
 #ifndef HOLDFAST_FS_CACHEDIR_H
 #define HOLDFAST_FS_CACHEDIR_H
 
@@ -12,5 +15,10 @@
  * in the store, or they in it.
  */
 int cachedir_open(struct mount *m, struct fault *f);
+/*
+ * Was the directory, or what holds the mount up in it, deleted?  The first time that it is seen: says so in the
+ * log, and refuses changes with EIO from then on, since nothing could keep them.  Thread: any, under the mount's lock.
+ */
+bool cachedir_deleted(struct mount *m);
 
 #endif

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "fs/cachedir.h"
 #include "fs/evict.h"
 #include "fs/file.h"
 #include "fs/gain.h"
@@ -332,9 +333,10 @@ static void good_moved(struct committer *c)
 
 static void faulted(struct committer *c, const struct fault *f)
 {
-	bool is_new;
+	bool is_new, deleted;
 
 	mount_lock(c->m);
+	deleted = cachedir_deleted(c->m);
 	is_new = strcmp(c->fault.text, f->text) != 0;
 	c->fault = *f;
 	c->faults++;
@@ -342,7 +344,9 @@ static void faulted(struct committer *c, const struct fault *f)
 	mount_unlock(c->m);
 	c->retry_ns = mount_now(c->m) + AGAIN_NS;
 	if (is_new)
-		log_error("commit: %s; what is unsent stays in the cache and is tried again", f->text);
+		log_error("commit: %s; %s", f->text,
+			  deleted ? "what cannot be read any more is in no commit"
+				  : "what is unsent stays in the cache and is tried again");
 }
 
 static void healed(struct committer *c)
@@ -411,6 +415,12 @@ static int freeze_pending(struct committer *c, uint64_t now)
 	return rc;
 }
 
+/* Who may change nothing has nothing to commit, but for what was made before the cache was deleted. */
+static bool may_freeze(const struct mount *m)
+{
+	return !m->read_only || m->cache_deleted;
+}
+
 static void freeze(struct committer *c)
 {
 	struct mount *m = c->m;
@@ -420,11 +430,12 @@ static void freeze(struct committer *c)
 
 	mount_lock(m);
 	now = mount_now(m);
+	(void)cachedir_deleted(m);
 	quiet = moment_quiet(m, now, NULL);
 	overdue = c->ack_ns && now - c->ack_ns >= m->opts.policy.ack_wait_ns;
-	if (!m->read_only && freeze_due(c, now, quiet, overdue))
+	if (may_freeze(m) && freeze_due(c, now, quiet, overdue))
 		rc = freeze_pending(c, now);
-	if (!m->read_only && (nodes_all_clean(&m->nodes) || (rc == -EAGAIN && (quiet || overdue))))
+	if (may_freeze(m) && (nodes_all_clean(&m->nodes) || (rc == -EAGAIN && (quiet || overdue))))
 		nothing_to_commit(c, quiet);
 	mount_unlock(m);
 	if (rc < 0 && rc != -EAGAIN)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/cachedir.h"
 #include "fs/commit.h"
 #include "fs/evict.h"
 #include "fs/stream.h"
@@ -75,7 +76,9 @@ int file_content(struct mount *m, struct node *n, struct note *w)
 		rc = content_of_extents(m->contents, n->id, ++f->version, &f->stored, f->stored_size, &f->live, &fault);
 	else
 		rc = content_new(m->contents, n->id, ++f->version, &f->live, &fault);
-	if (rc == 0)
+	if (rc < 0)
+		(void)cachedir_deleted(m); /* says why, if it was */
+	else
 		note_content(w, n, !f->changed);
 	return rc;
 }

@@ -288,7 +288,8 @@ static int end(struct program *p)
 	rc = mount_end(m, deadline, discard, &f);
 	unwatch_signals(p);
 	if (rc < 0)
-		log_error("%s: %s; unsent data stays in %s", m->opts.uri, f.text, m->opts.cache);
+		log_error("%s: %s; %s %s", m->opts.uri, f.text,
+			  m->cache_deleted ? "what was not sent is lost with" : "unsent data stays in", m->opts.cache);
 	session_free(take(&p->session));
 	ctl_close(p->ctl, rc, &f);
 	mount_fini(m);

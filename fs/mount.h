@@ -76,6 +76,7 @@ struct mount {
 	uint64_t inode_reserved, pack_reserved; /* the journal says that these may have been used */
 	int read_only;       /* 0, or the errno that changes get */
 	char why_read_only[256];
+	bool cache_deleted;  /* changes get EIO; what was made before is committed as far as it is open */
 	unsigned room_wanted; /* writers that wait for a commit to make contents droppable */
 	/* An entry could not be written: nothing changes until the journal is written anew.  Set without the lock too. */
 	_Atomic bool journal_failed;

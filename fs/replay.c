@@ -627,7 +627,7 @@ static bool compact_due(const struct mount *m)
 {
 	uint64_t most = 2 * m->compacted_bytes;
 
-	if (mount_now(m) < m->compact_from_ns)
+	if (mount_now(m) < m->compact_from_ns || m->cache_deleted)
 		return false;
 	return m->journal_failed || journal_bytes(m->journal) >= (most > COMPACT_BYTES ? most : COMPACT_BYTES);
 }

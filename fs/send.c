@@ -22,6 +22,7 @@ struct sender {
 	struct moment *moment;
 	size_t next;          /* node that has not been looked at */
 	size_t inlined_bytes;
+	struct fault lost;    /* a view whose bytes are no more; the others are sent all the same */
 	/* under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
@@ -132,11 +133,26 @@ static void upload_done(struct upload *u)
 		sending_ends(x, rc, &f);
 }
 
+/* No descriptor or memory may be had later; what was deleted from the cache comes back no more. */
+static bool comes_back(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
+}
+
+static void lose_view(struct sender *s, const struct moment_node *mn, int rc)
+{
+	mount_lock(s->m);
+	(void)fault_errno(&s->lost, rc, "cache %.100s: the content of %.80s is gone, and was not sent yet",
+			  s->m->opts.cache, node_name(mn->node));
+	mount_unlock(s->m);
+}
+
 /* false: not now (its live file is being streamed: what that sends need not be sent again). */
 static bool send_view(struct sender *s, struct moment_node *mn)
 {
 	struct sending *x;
 	bool streaming;
+	int rc;
 
 	mount_lock(s->m);
 	streaming = mn->node->file->streaming && mn->node->file->live == view_content(mn->view);
@@ -149,10 +165,14 @@ static bool send_view(struct sender *s, struct moment_node *mn)
 	if (!x)
 		return false;
 	*x = (struct sending){.sender = s, .view = view_ref(mn->view)};
-	if (content_hold(view_content(x->view)) < 0) {
+	rc = content_hold(view_content(x->view));
+	if (rc < 0) {
 		view_unref(x->view);
 		free(x);
-		return false; /* no descriptor free: a later poll finds one */
+		if (comes_back(rc))
+			return false; /* a later poll finds one */
+		lose_view(s, mn, rc);
+		return true;
 	}
 	if (view_size(mn->view) <= CHUNK_INLINE && s->inlined_bytes + view_size(mn->view) <= INLINE_MOST) {
 		x->inline_ok = true;
@@ -203,6 +223,7 @@ void sender_start(struct sender *s, struct moment *x)
 	s->moment = x;
 	s->next = 0;
 	s->inlined_bytes = 0;
+	s->lost = FAULT_NONE;
 	pthread_mutex_lock(&s->lock);
 	s->rc = 0;
 	s->fault = FAULT_NONE;
@@ -228,6 +249,10 @@ int sender_poll(struct sender *s, struct fault *f)
 	pthread_mutex_unlock(&s->lock);
 	if (flying || (rc == 0 && s->next < s->moment->node_n))
 		return -EAGAIN;
+	if (rc == 0 && s->lost.code) {
+		*f = s->lost;
+		rc = s->lost.code;
+	}
 	return rc;
 }
 

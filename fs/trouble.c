@@ -27,6 +27,8 @@ void trouble_find(struct mount *m, const struct fault *commit, struct trouble *o
 	*out = (struct trouble){.lasts_ns = 0};
 	if (commit->code)
 		take_text(out, commit->text);
+	if (m->cache_deleted)
+		take_text(out, m->why_read_only);
 	lanes_counts(m->lanes, &l);
 	if (l.failing_since_ns) {
 		take_text(out, l.last_error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What keeps data from the store, in one sentence for people: status, sync and umount say the same.
- * Thread: any, under the mount's lock or not.
+ * Thread: any, under the mount's lock.
  */
 #ifndef HOLDFAST_FS_TROUBLE_H
 #define HOLDFAST_FS_TROUBLE_H
@@ -14,8 +14,8 @@ struct trouble {
 };
 
 /*
- * commit: the committer's own fault, code 0: none.  It comes first, then what the lanes met, then a
- * store that just does not answer: neither of the others knows of a request before it is given up.
+ * commit: the committer's own fault, code 0: none.  It comes first, then a cache that was deleted, then what the
+ * lanes met, then a store that just does not answer: the others do not know of a request before it is given up.
  */
 void trouble_find(struct mount *m, const struct fault *commit, struct trouble *out);
 

@@ -63,7 +63,7 @@ static int open_content(struct content_dir *d, uint64_t id, uint32_t version, in
 	*c = (struct content){.dir = d, .id = id, .version = version, .told = NEVER};
 	c->fd = openat(d->fd, name, flags | O_RDWR | O_CLOEXEC, 0600);
 	if (c->fd < 0) {
-		int rc = -errno;
+		int rc = flags & O_CREAT ? content_dir_missed(d, -errno) : -errno;
 
 		free(c);
 		return fault_errno(f, rc, "cache: contents/%s", name);
@@ -246,8 +246,17 @@ int content_file(struct content *c)
 	if (c->fd < 0) {
 		content_name(c->id, c->version, name);
 		c->fd = openat(c->dir->fd, name, O_RDWR | O_CLOEXEC);
+		if (c->fd < 0)
+			errno = -content_dir_missed(c->dir, -errno);
 	}
 	return c->fd;
+}
+
+/* Under lock. */
+static void close_file(struct content *c)
+{
+	if (!content_dir_is_deleted(c->dir))
+		fd_close(take_fd(&c->fd));
 }
 
 /* A file that is held already stays so: nobody waits for a write under way. */
@@ -284,7 +293,7 @@ void content_unhold(struct content *c)
 			return;
 	pthread_mutex_lock(&c->lock);
 	if (atomic_fetch_sub(&c->holds, 1) == 1)
-		fd_close(take_fd(&c->fd));
+		close_file(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -292,7 +301,7 @@ void content_rest(struct content *c)
 {
 	pthread_mutex_lock(&c->lock);
 	if (atomic_load(&c->holds) == 0)
-		fd_close(take_fd(&c->fd));
+		close_file(c);
 	pthread_mutex_unlock(&c->lock);
 }
 

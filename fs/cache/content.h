@@ -46,6 +46,13 @@ uint64_t content_dir_bytes(const struct content_dir *d);
 /* From now on no content and no side file is deleted: the cache is to go on without us. */
 void content_dir_keep(struct content_dir *d);
 /*
+ * Somebody deleted the folder under us.  A file that has no name any more lives as long as it is open:
+ * from now on none is closed before its content ends.  Noticed here too, where a file is missed; calls
+ * fail with -EIO then.
+ */
+void content_dir_deleted(struct content_dir *d);
+bool content_dir_is_deleted(const struct content_dir *d);
+/*
  * Delete files that no live content names (after a replay).  keep(arg, id, version) says which
  * stay; NULL: none.
  */

@@ -88,6 +88,24 @@ void content_dir_keep(struct content_dir *d)
 	atomic_store(&d->keep, true);
 }
 
+void content_dir_deleted(struct content_dir *d)
+{
+	atomic_store(&d->deleted, true);
+}
+
+bool content_dir_is_deleted(const struct content_dir *d)
+{
+	return atomic_load(&d->deleted);
+}
+
+int content_dir_missed(struct content_dir *d, int rc)
+{
+	if (rc != -ENOENT)
+		return rc;
+	content_dir_deleted(d);
+	return -EIO;
+}
+
 void content_account(struct content *c, int64_t bytes)
 {
 	atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);
@@ -127,7 +145,7 @@ int content_dir_sync_name(struct content *c)
 
 	(void)snprintf(name, sizeof(name), "%02x", (unsigned)(c->id & 0xff));
 	fd = openat(c->dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+	return fd < 0 || fsync(fd) < 0 ? content_dir_missed(c->dir, -errno) : 0;
 }
 
 /* ---- what no content names ---- */

@@ -22,7 +22,7 @@
 struct content_dir {
 	int fd;
 	struct content_notes notes;
-	atomic_bool keep;
+	atomic_bool keep, deleted;
 	_Atomic uint64_t bytes;
 	/* contents there are, under lock */
 	pthread_mutex_t lock;
@@ -79,6 +79,8 @@ void content_dir_enter(struct content *c);
 void content_dir_leave(struct content *c);
 int content_dir_sync_name(struct content *c);
 void content_account(struct content *c, int64_t bytes);
+/* What opening a file of the folder failed with: the caller's path exists, so it is never -ENOENT. */
+int content_dir_missed(struct content_dir *d, int rc);
 
 /* content.c, under c's lock */
 int content_file(struct content *c); /* its fd, opened if it has to be; -1 and errno */

@@ -91,7 +91,9 @@ static int open_side(struct view *v, int flags)
 
 	view_name(v, name);
 	v->side_fd = openat(v->content->dir->fd, name, flags | O_RDWR | O_CLOEXEC, 0600);
-	return v->side_fd < 0 ? -errno : 0;
+	if (v->side_fd >= 0)
+		return 0;
+	return flags & O_CREAT ? content_dir_missed(v->content->dir, -errno) : -errno;
 }
 
 static int adopt_side(struct view *v, const struct ranges *side)
