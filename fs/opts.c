@@ -329,6 +329,21 @@ void opts_default(struct mount_opts *o)
 	*o = (struct mount_opts){.slots = 1, .compress = true, .policy = TRACK_POLICY_DEFAULT};
 }
 
+/* What stands for a value in usage says too little of what it has to look like. */
+static const char *in_words(const char *value)
+{
+	static const char *const words[][2] = {
+		{"DIR", "an absolute path"},
+		{"SIZE", "bytes, or a number with K, M, G or T"},
+		{"SECONDS", "a number of seconds"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(value, words[i][0]) == 0)
+			return words[i][1];
+	return value;
+}
+
 static int parse_one(struct mount_opts *o, char *word, struct fault *f)
 {
 	char *value = strchr(word, '=');
@@ -345,7 +360,8 @@ static int parse_one(struct mount_opts *o, char *word, struct fault *f)
 					 value ? " takes no value" : " wants a value: ", value ? "" : opts[i].value);
 		rc = opts[i].set(o, value ? value : "");
 		if (rc == -EINVAL)
-			return fault_set(f, rc, FAULT_FINAL, "option %s=%s: should be %s", word, value, opts[i].value);
+			return fault_set(f, rc, FAULT_FINAL, "option %s=%s: should be %s", word, value,
+					 in_words(opts[i].value));
 		return rc < 0 ? fault_errno(f, rc, "option %s", word) : 0;
 	}
 	return parse_word(o, word, f);

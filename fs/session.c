@@ -93,10 +93,43 @@ static int session_args(const struct mount *m, struct fuse_args *args)
 	return fuse_opt_add_arg(args, "holdfast") || fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, opts) ? -1 : 0;
 }
 
+/* The last line of what is in the pipe, without its end; "" if nothing is. */
+static void read_last_line(int fd, char *out, size_t cap)
+{
+	ssize_t got = read(fd, out, cap - 1);
+	char *line;
+
+	out[got > 0 ? got : 0] = '\0';
+	while (got > 0 && out[got - 1] == '\n')
+		out[--got] = '\0';
+	line = strrchr(out, '\n');
+	if (line)
+		memmove(out, line + 1, strlen(line));
+}
+
+/* libfuse and fusermount3 tell stderr why they refuse, and we are to say it in one line: it is theirs meanwhile. */
+static int mount_hearing(struct fuse_session *fuse, const char *dir, char *said, size_t cap)
+{
+	scoped(fd_close) int ours = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	int ends[2], rc;
+
+	*said = '\0';
+	if (ours < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return fuse_session_mount(fuse, dir);
+	(void)dup2(ends[1], STDERR_FILENO);
+	rc = fuse_session_mount(fuse, dir);
+	(void)dup2(ours, STDERR_FILENO);
+	read_last_line(ends[0], said, cap);
+	fd_close(ends[0]);
+	fd_close(ends[1]);
+	return rc;
+}
+
 int session_new(struct mount *m, struct session **out, struct fault *f)
 {
 	scoped(session_free) struct session *s = calloc(1, sizeof(*s));
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	char said[1024];
 
 	if (!s || session_args(m, &args) < 0) {
 		fuse_opt_free_args(&args);
@@ -107,9 +140,11 @@ int session_new(struct mount *m, struct session **out, struct fault *f)
 	fuse_opt_free_args(&args);
 	if (!s->fuse)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "%s: libfuse refuses the session", m->opts.dir);
-	if (fuse_session_mount(s->fuse, m->opts.dir) < 0)
-		return fault_set(f, -EPERM, FAULT_FINAL, "%s: mount failed (see above); is /dev/fuse there, and may we mount?",
-				 m->opts.dir);
+	if (mount_hearing(s->fuse, m->opts.dir, said, sizeof(said)) < 0)
+		return fault_set(f, -EPERM, FAULT_FINAL, "%.100s: not mounted: %.120s", m->opts.dir,
+				 *said ? said : "is /dev/fuse there, and may this user mount?");
+	if (*said)
+		log_warn("%s: %s", m->opts.dir, said);
 	s->mounted = true;
 	*out = take(&s);
 	return 0;

@@ -522,7 +522,7 @@ int mount_start(struct mount *m, struct fault *f)
 	if (rc < 0) {
 		keep_contents(m);
 		mount_fini(m);
-		return fault_in(f, "%s", m->opts.uri);
+		return strstr(f->text, m->opts.uri) ? rc : fault_in(f, "%s", m->opts.uri);
 	}
 	return 0;
 }

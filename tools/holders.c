@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NAMED_MOST 4
+#define NAMED_MOST     4
+#define ANCESTORS_MOST 32
 
 static void dir_close(DIR *d)
 {
@@ -18,6 +19,13 @@ static void dir_close(DIR *d)
 		(void)closedir(d);
 }
 SCOPE_PTR(DIR, dir_close)
+
+static void file_close(FILE *f)
+{
+	if (f)
+		(void)fclose(f);
+}
+SCOPE_PTR(FILE, file_close)
 
 static bool lies_in(const char *path, const char *dir)
 {
@@ -87,38 +95,92 @@ static bool holds(const char *pid, const void *arg)
 static void add_name(const char *pid, struct buf *out)
 {
 	char path[64], name[32] = "?";
-	FILE *comm;
+	scoped(file_close) FILE *comm = NULL;
 
 	(void)snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
 	comm = fopen(path, "re");
 	if (comm && fgets(name, sizeof(name), comm))
 		name[strcspn(name, "\n")] = '\0';
-	if (comm)
-		(void)fclose(comm);
 	buf_addf(out, "%s%s (%s)", out->len ? ", " : "", name, pid);
 }
 
-static void name_those(bool (*is)(const char *pid, const void *arg), const void *arg, struct buf *out)
+/* 0: not to be seen. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], line[256];
+	scoped(file_close) FILE *status = NULL;
+	int parent = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "PPid: %d", &parent) == 1)
+			break;
+	return parent;
+}
+
+/* Us, and those who started us, as far as we know them. */
+struct ancestry {
+	pid_t pids[ANCESTORS_MOST];
+	unsigned n;
+};
+
+static void find_ancestry(struct ancestry *a)
+{
+	a->n = 0;
+	for (pid_t pid = getpid(); pid > 0 && a->n < ANCESTORS_MOST; pid = parent_of(pid))
+		a->pids[a->n++] = pid;
+}
+
+static bool is_of(const struct ancestry *a, const char *pid)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->pids[i] == atol(pid))
+			return true;
+	return false;
+}
+
+/* The one of them that held it first, and not us; false: none did. */
+static bool name_ancestor(const struct ancestry *a, const struct held *h, struct buf *out)
+{
+	for (unsigned i = a->n; i-- > 1;) {
+		char pid[24];
+
+		(void)snprintf(pid, sizeof(pid), "%ld", (long)a->pids[i]);
+		if (!holds(pid, h))
+			continue;
+		add_name(pid, out);
+		return true;
+	}
+	return false;
+}
+
+/* Who is what is asked, those of `but` apart (NULL: nobody), behind `found` others. */
+static unsigned name_those(bool (*is)(const char *pid, const void *arg), const void *arg, const struct ancestry *but,
+			   unsigned found, struct buf *out)
 {
 	scoped(dir_close) DIR *proc = opendir("/proc");
 	const struct dirent *e;
-	unsigned found = 0;
 
 	while (proc && found < NAMED_MOST && (e = readdir(proc))) {
-		if (!isdigit((unsigned char)e->d_name[0]) || !is(e->d_name, arg))
+		if (!isdigit((unsigned char)e->d_name[0]) || (but && is_of(but, e->d_name)) || !is(e->d_name, arg))
 			continue;
 		add_name(e->d_name, out);
 		found++;
 	}
 	if (found == NAMED_MOST)
 		buf_addf(out, " ...");
+	return found;
 }
 
 void holders_name(const char *dir, const struct mounts_fs *fs, struct buf *out)
 {
 	const struct held h = {.dir = dir, .fs = fs};
+	struct ancestry a;
 
-	name_those(holds, &h, out);
+	find_ancestry(&a);
+	if (name_those(holds, &h, &a, name_ancestor(&a, &h, out), out) == 0 && holds("self", &h))
+		buf_addf(out, "this command (its input or output lies there)");
 }
 
 /* ---- other mount namespaces ---- */
@@ -161,5 +223,5 @@ void holders_elsewhere(const struct mounts_fs *fs, struct buf *out)
 	unsigned seen_n = 0;
 	const struct elsewhere x = {.fs = fs, .ours = namespace_of("self"), .seen = seen, .seen_n = &seen_n};
 
-	name_those(shows_it_elsewhere, &x, out);
+	(void)name_those(shows_it_elsewhere, &x, NULL, 0, out);
 }

@@ -4,6 +4,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -33,6 +34,51 @@ def test_what_is_no_store_uri_is_named(program, uri):
     assert done.returncode in (1, 2)
     assert uri in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("uri", ["file:///no/such/store", "nonsense"])
+def test_a_uri_that_cannot_be_mounted_is_said_once(machines, file_store, uri):
+    file_store.uri = uri
+    said = refusal(machines(file_store))
+    assert said.count("holdfast mount: ") == 1 and said.count("\n") == 1, said
+    assert not said.startswith(f"holdfast mount: {uri}: "), said
+    assert "`holdfast mkfs" in said or "a store is s3://" in said, said
+
+
+@pytest.mark.parametrize(
+    "option, wanted",
+    [
+        ("cache=relative", "an absolute path"),
+        ("cache_size=12X", "a number with K, M, G or T"),
+        ("quiet=soon", "a number of seconds"),
+        ("fsync=never", "local|remote"),
+    ],
+)
+def test_a_wrong_value_is_told_what_a_right_one_is(machines, file_store, option, wanted):
+    m = machines(file_store)
+    done = m.command("mount", file_store.uri, m.path, "-o", option)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"holdfast mount: option {option}: should be "), done.stderr
+    assert done.stderr.endswith(f"{wanted}\n"), done.stderr
+
+
+def test_why_nothing_can_be_mounted_is_said_in_one_line(machines, file_store):
+    """mount(2) is not for this one, though it is root; the helper says what the kernel says."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv")
+    m = machines(file_store)
+    command = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", m.program, "mount"]
+    done = subprocess.run(
+        [*command, file_store.uri, m.path, "-o", f"cache={m.cache}"],
+        env=m.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert f"{m.path}: not mounted: " in done.stderr and "not permitted" in done.stderr, done.stderr
 
 
 def test_a_bucket_that_is_not_there_is_named(machines, s3_store):
