@@ -254,7 +254,8 @@ int ns_make(struct mount *m, uint64_t dir_id, const char *text, mode_t mode, dev
 	if (n->file)
 		note_sealed(&w, n, 0, 0, &n->attr); /* whole as it is, until somebody opens it for writing */
 	rc = note_done(m, &w);
-	answer_entry(n, out);
+	if (rc == 0) /* else the kernel gets no reference that it could give back */
+		answer_entry(n, out);
 	mount_unlock(m);
 	return rc;
 }
@@ -290,7 +291,8 @@ int ns_link(struct mount *m, uint64_t id, uint64_t dir_id, const char *text, str
 	note_node(&w, n);
 	note_node(&w, dir);
 	rc = note_done(m, &w);
-	answer_entry(n, out);
+	if (rc == 0) /* else the kernel gets no reference that it could give back */
+		answer_entry(n, out);
 	mount_unlock(m);
 	return rc;
 }

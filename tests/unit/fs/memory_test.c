@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stays in memory, and who holds it there. */
+#include "tests/unit/fs/rig.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+/* From here on no file grows: the journal takes no entry. */
+static void disk_full(bool full)
+{
+	struct rlimit most;
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &most), 0);
+	most.rlim_cur = full ? 1 : most.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+}
+
+static uint64_t lookups(struct machine *x)
+{
+	uint64_t sum = 0;
+
+	mount_lock(&x->m);
+	for (const struct node *n = x->m.nodes.by_id; n; n = n->hh.next)
+		sum += n->id == ROOT_ID ? 0 : n->lookups;
+	mount_unlock(&x->m);
+	return sum;
+}
+
+static void a_call_that_fails_leaves_no_reference(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct ns_attr a = {.id = 0};
+	uint64_t id;
+
+	do_put(x, "a", "data");
+	assert_int_equal(do_make(x, "b", S_IFREG | 0644, &id), 0);
+	machine_sync(x);
+	forget_all(x);
+	assert_int_equal(lookups(x), 0);
+	disk_full(true);
+	assert_true(ns_make(&x->m, ROOT_ID, "dir", S_IFDIR | 0755, 0, NULL, (struct ns_cred){.uid = 1}, &a) < 0);
+	assert_true(ns_make(&x->m, ROOT_ID, "file", S_IFREG | 0644, 0, NULL, (struct ns_cred){.uid = 1}, &a) < 0);
+	assert_true(ns_make(&x->m, ROOT_ID, "link", S_IFLNK | 0777, 0, "to", (struct ns_cred){.uid = 1}, &a) < 0);
+	assert_true(ns_link(&x->m, id, ROOT_ID, "c", &a) < 0);
+	disk_full(false);
+	assert_int_equal(ns_make(&x->m, ROOT_ID, "a", S_IFREG | 0644, 0, NULL, (struct ns_cred){.uid = 1}, &a), -EEXIST);
+	assert_int_equal(ns_link(&x->m, id, ROOT_ID, "a", &a), -EEXIST);
+	assert_int_equal(ns_link(&x->m, UINT64_MAX, ROOT_ID, "new", &a), -ENOENT);
+	assert_int_equal(ns_lookup(&x->m, ROOT_ID, "nothing", &a), -ENOENT);
+	assert_int_equal(lookups(x), 0);
+	assert_int_equal(a.id, 0); /* and nothing was answered */
+	machine_lose(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_call_that_fails_leaves_no_reference, rig_make, rig_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
