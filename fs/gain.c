@@ -203,19 +203,84 @@ static int merge_name(struct gains *g, struct mount *m, const struct moment *x, 
 	return merge_child_dir(g, m, mn);
 }
 
-static int merge_content(struct gains *g, struct mount *m, const struct moment *x, const struct moment_node *mn)
+/* ---- which name of the base leads to a file: since the freeze it may have been moved or unlinked ---- */
+
+struct base_name {
+	UT_hash_handle hh;
+	uint64_t id;
+	const struct name *name;
+};
+
+/* Of the names that differ from the base; made when it is first asked for. */
+struct base_names {
+	struct base_name *v;
+	struct base_name *by_id;
+};
+
+static void base_names_fini(struct base_names *x)
+{
+	HASH_CLEAR(hh, x->by_id);
+	free(x->v);
+}
+SCOPE_VAL(struct base_names, base_names_fini)
+
+static int base_names_fill(struct base_names *x, const struct nodes *t)
+{
+	size_t n = 0;
+
+	x->v = calloc(list_length(&t->dirty_names) + 1, sizeof(*x->v));
+	if (!x->v)
+		return -ENOMEM;
+	for (struct list *l = t->dirty_names.next; l != &t->dirty_names; l = l->next) {
+		struct base_name *b = &x->v[n++], *other;
+
+		b->name = name_of_dirty(l);
+		b->id = b->name->base.id;
+		HASH_FIND(hh, x->by_id, &b->id, sizeof(b->id), other);
+		if (b->id && !other)
+			HASH_ADD(hh, x->by_id, id, sizeof(b->id), b);
+	}
+	return 0;
+}
+
+/* *out NULL: none is in memory. */
+static int base_name(struct base_names *x, struct mount *m, const struct node *n, const struct name **out)
+{
+	struct node *dir = node_find(&m->nodes, n->name_dir);
+	struct base_name *b;
+	int rc;
+
+	*out = dir ? name_find(dir, node_name(n), strlen(node_name(n))) : NULL;
+	if (*out && (*out)->base.id == n->id)
+		return 0;
+	*out = NULL;
+	rc = x->v ? 0 : base_names_fill(x, &m->nodes);
+	if (rc < 0)
+		return rc;
+	HASH_FIND(hh, x->by_id, &n->id, sizeof(n->id), b);
+	if (b)
+		*out = b->name;
+	return 0;
+}
+
+static int merge_content(struct gains *g, struct mount *m, const struct moment *x, const struct moment_node *mn,
+			 struct base_names *names)
 {
 	const struct node *n = mn->node;
+	const struct name *name;
 	struct gain_dir *d;
 	struct gain *e;
 	int rc;
 
-	if (!mn->view || n->names == 0)
+	if (!mn->view || mn->links == 0)
 		return 0;
-	rc = gain_dir(g, m, n->name_dir, &d);
+	rc = base_name(names, m, n, &name);
+	if (rc < 0 || !name)
+		return rc;
+	rc = gain_dir(g, m, name->dir->id, &d);
 	if (rc < 0 || !d)
 		return rc;
-	e = gain_name(d, node_name(n));
+	e = gain_name(d, name->text);
 	if (!e)
 		return -ENOMEM;
 	if (!e->was_id && !e->is_id) {
@@ -233,12 +298,13 @@ static int merge_content(struct gains *g, struct mount *m, const struct moment *
 
 int gains_merge(struct gains *g, struct mount *m, const struct moment *x)
 {
+	scoped(base_names_fini) struct base_names names = {.v = NULL};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < x->name_n; i++)
 		rc = merge_name(g, m, x, &x->names[i]);
 	for (size_t i = 0; rc == 0 && i < x->node_n; i++)
-		rc = merge_content(g, m, x, &x->nodes[i]);
+		rc = merge_content(g, m, x, &x->nodes[i], &names);
 	if (rc < 0)
 		g->failed = true;
 	return rc;
