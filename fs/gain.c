@@ -31,8 +31,19 @@ struct gain_dir {
 	struct gain *names;
 };
 
+/* A file that some name gained, lost or rewrote: it counts once, whatever its names are (objection 3). */
+struct gain_inode {
+	UT_hash_handle hh;
+	uint64_t id;
+	unsigned links;            /* in the base; those in the good moment follow from the names below */
+	bool rewritten;            /* its content is another one */
+	unsigned was_n, is_n;      /* names of the table that led to it, and that lead to it */
+	bool was_told, is_told;    /* its bytes have been counted */
+};
+
 struct gains {
 	struct gain_dir *dirs;
+	struct gain_inode *inodes;
 	bool failed;
 };
 
@@ -45,7 +56,12 @@ void gains_clear(struct gains *g)
 {
 	struct gain_dir *d, *d_next;
 	struct gain *e, *e_next;
+	struct gain_inode *i, *i_next;
 
+	HASH_ITER(hh, g->inodes, i, i_next) {
+		HASH_DEL(g->inodes, i);
+		free(i);
+	}
 	HASH_ITER(hh, g->dirs, d, d_next) {
 		HASH_ITER(hh, d->names, e, e_next) {
 			HASH_DEL(d->names, e);
@@ -136,6 +152,39 @@ static struct gain *gain_name(struct gain_dir *d, const char *text)
 	return e;
 }
 
+static struct gain_inode *find_inode(struct gains *g, uint64_t id)
+{
+	struct gain_inode *i;
+
+	HASH_FIND(hh, g->inodes, &id, sizeof(id), i);
+	return i;
+}
+
+/* Found or made; NULL: no memory. */
+static struct gain_inode *gain_inode(struct gains *g, uint64_t id)
+{
+	struct gain_inode *i = find_inode(g, id);
+
+	if (i)
+		return i;
+	i = calloc(1, sizeof(*i));
+	if (!i)
+		return NULL;
+	i->id = id;
+	HASH_ADD(hh, g->inodes, id, sizeof(i->id), i);
+	return i;
+}
+
+/* Where a name leads or led: its links are those of the base, whether the moment says anew how many or not. */
+static int note_inode(struct gains *g, uint64_t id, const struct node *n)
+{
+	struct gain_inode *i = id ? gain_inode(g, id) : NULL;
+
+	if (i && n)
+		i->links = n->links;
+	return id && !i ? -ENOMEM : 0;
+}
+
 static void describe(struct gain *e, struct mount *m, const struct node *n, const struct moment *x)
 {
 	e->mtime_ns = n->attr.mtime_ns;
@@ -185,7 +234,7 @@ static int merge_name(struct gains *g, struct mount *m, const struct moment *x, 
 	if (rc < 0 || !d)
 		return rc;
 	e = gain_name(d, mn->text);
-	if (!e)
+	if (!e || note_inode(g, mn->was.id, was) < 0 || note_inode(g, mn->is.id, is) < 0)
 		return -ENOMEM;
 	if (!e->was_id && !e->is_id && !e->rewritten) { /* first difference: `was` is the good moment's */
 		e->was_id = mn->was.id;
@@ -267,6 +316,7 @@ static int merge_content(struct gains *g, struct mount *m, const struct moment *
 			 struct base_names *names)
 {
 	const struct node *n = mn->node;
+	struct gain_inode *inode;
 	const struct name *name;
 	struct gain_dir *d;
 	struct gain *e;
@@ -281,8 +331,11 @@ static int merge_content(struct gains *g, struct mount *m, const struct moment *
 	if (rc < 0 || !d)
 		return rc;
 	e = gain_name(d, name->text);
-	if (!e)
+	inode = gain_inode(g, n->id);
+	if (!e || !inode)
 		return -ENOMEM;
+	inode->links = mn->links;
+	inode->rewritten = true;
 	if (!e->was_id && !e->is_id) {
 		e->was_id = e->is_id = n->id;
 		e->was_size = mn->old_size;
@@ -322,19 +375,71 @@ static enum vouch_change change_of(const struct gain *e)
 	return VOUCH_REWRITTEN;
 }
 
-static void add_gain(struct vouch_input *in, struct vouch_dir *vd, const struct gain *e)
+/* How many of the table's names lead to each file now, and did at the good moment. */
+static void count_names(struct gains *g)
 {
-	struct vouch_entry v = {.name = e->text, .change = change_of(e), .is_log = e->is_log,
-				.size = e->is_size, .old_size = e->was_size, .gained_ns = e->gained_ns,
+	for (struct gain_inode *i = g->inodes; i; i = i->hh.next) {
+		i->was_n = i->is_n = 0;
+		i->was_told = i->is_told = false;
+	}
+	for (struct gain_dir *d = g->dirs; d; d = d->hh.next)
+		for (const struct gain *e = d->names; e; e = e->hh.next) {
+			struct gain_inode *was = find_inode(g, e->was_id), *is = find_inode(g, e->is_id);
+
+			if (was)
+				was->was_n++;
+			if (is)
+				is->is_n++;
+		}
+}
+
+/* Names that are in no table have not changed. */
+static bool inode_was_in_good(const struct gain_inode *i)
+{
+	return i->links + i->was_n > i->is_n;
+}
+
+/* What is gone with the content that the name had: nothing while another name has it, or if one was counted. */
+static uint64_t bytes_lost(struct gains *g, const struct gain *e)
+{
+	struct gain_inode *i = find_inode(g, e->was_id);
+
+	if (!i)
+		return e->was_size;
+	if (i->was_told || (i->links && !i->rewritten))
+		return 0;
+	i->was_told = true;
+	return e->was_size;
+}
+
+static uint64_t bytes_gained(struct gains *g, const struct gain *e)
+{
+	struct gain_inode *i = find_inode(g, e->is_id);
+
+	if (!i)
+		return e->is_size;
+	if (i->is_told || (inode_was_in_good(i) && !i->rewritten))
+		return 0;
+	i->is_told = true;
+	return e->is_size;
+}
+
+static void add_gain(struct gains *g, struct vouch_input *in, struct vouch_dir *vd, const struct gain *e)
+{
+	struct vouch_entry v = {.name = e->text, .change = change_of(e), .is_log = e->is_log, .gained_ns = e->gained_ns,
 				.sealed_ns = e->sealed_ns, .lost_ns = e->lost_ns, .mtime_ns = e->mtime_ns};
 
 	if (!e->was_id && !e->is_id)
 		return; /* came and went */
-	v.is_dir = v.change == VOUCH_LOST ? e->was_dir : e->is_dir;
-	if (v.change == VOUCH_LOST)
-		v.size = e->was_size;
 	if (e->was_id == e->is_id && !e->rewritten)
 		v.change = VOUCH_KEPT;
+	v.is_dir = v.change == VOUCH_LOST ? e->was_dir : e->is_dir;
+	if (v.change == VOUCH_LOST || v.change == VOUCH_REWRITTEN)
+		v.old_size = bytes_lost(g, e);
+	if (v.change == VOUCH_LOST)
+		v.size = v.old_size;
+	else
+		v.size = v.change == VOUCH_KEPT ? e->is_size : bytes_gained(g, e);
 	vouch_entry_add(in, vd, &v);
 }
 
@@ -360,7 +465,7 @@ static void add_dir(struct gains *g, struct mount *m, struct vouch_input *in, st
 		return;
 	vd = vouch_dir_add(in, d->path, d->gone ? VOUCH_LOST : d->is_new ? VOUCH_GAINED : VOUCH_KEPT, d->gained_ns, d->mtime_ns);
 	for (const struct gain *e = d->names; e; e = e->hh.next)
-		add_gain(in, vd, e);
+		add_gain(g, in, vd, e);
 	if (!n || d->gone)
 		return;
 	for (const struct name *e = n->table; e; e = e->hh.next) {
@@ -466,6 +571,7 @@ int gains_input(struct gains *g, struct mount *m, struct vouch_input *in)
 	int rc = g->failed ? -ENOMEM : 0;
 
 	mount_lock(m);
+	count_names(g);
 	for (struct gain_dir *d = g->dirs; d; d = d->hh.next)
 		add_dir(g, m, in, d);
 	mount_unlock(m);

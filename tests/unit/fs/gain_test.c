@@ -110,11 +110,76 @@ static void a_rewrite_of_what_is_unlinked_meanwhile_is_told_of(void **state)
 	told_fini(x, &t);
 }
 
+static void a_further_link_is_no_gain(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct told t;
+
+	do_put(x, "a", "data");
+	machine_sync(x);
+	assert_int_equal(do_link(x, "a", "b"), 0);
+	assert_int_equal(do_link(x, "a", "c"), 0);
+	t = tell(x);
+	assert_int_equal(entry(&t, "b")->change, VOUCH_GAINED);
+	assert_bytes(&t, 0, 0);
+	told_fini(x, &t);
+}
+
+static void a_link_less_is_no_loss(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct told t;
+
+	do_put(x, "a", "data");
+	assert_int_equal(do_link(x, "a", "b"), 0);
+	machine_sync(x);
+	assert_int_equal(do_unlink(x, "a"), 0);
+	t = tell(x);
+	assert_int_equal(entry(&t, "a")->change, VOUCH_LOST);
+	assert_bytes(&t, 0, 0);
+	told_fini(x, &t);
+}
+
+static void a_file_of_two_names_counts_once(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct told t;
+
+	do_put(x, "old", "data");
+	assert_int_equal(do_link(x, "old", "old too"), 0);
+	machine_sync(x);
+	assert_int_equal(do_unlink(x, "old"), 0);
+	assert_int_equal(do_unlink(x, "old too"), 0);
+	do_put(x, "new", "longer");
+	assert_int_equal(do_link(x, "new", "new too"), 0);
+	t = tell(x);
+	assert_bytes(&t, 6, 4);
+	told_fini(x, &t);
+}
+
+static void a_file_that_is_moved_and_rewritten_counts_both_ways(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct told t;
+
+	do_put(x, "a", "data");
+	machine_sync(x);
+	assert_int_equal(do_rename(x, "a", "b", 0), 0);
+	do_put(x, "b", "longer");
+	t = tell(x);
+	assert_bytes(&t, 6, 4);
+	told_fini(x, &t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_rewrite_is_told_of_by_the_name_that_the_moment_has, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_rewrite_of_what_is_unlinked_meanwhile_is_told_of, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_further_link_is_no_gain, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_link_less_is_no_loss, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_file_of_two_names_counts_once, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_file_that_is_moved_and_rewritten_counts_both_ways, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
