@@ -59,7 +59,7 @@ struct committer {
 	uint64_t changed_ns;    /* first change after it, if another moment was frozen since; else m->first_change_ns */
 	uint64_t vouch_ns;      /* ask again then; 0: only a newer commit can change the verdict */
 	uint64_t vouched_ack_ns;
-	uint64_t blind_until_ns; /* commits that an earlier daemon made since the good moment are in no gains */
+	uint64_t blind_until_ns; /* what an earlier daemon committed since the good moment could not be told; 0: it is in the gains */
 
 	/* under the mount's lock */
 	pthread_cond_t wake;    /* for the thread */
@@ -664,6 +664,31 @@ static void cond_init_monotonic(pthread_cond_t *cond)
 	(void)pthread_condattr_destroy(&a);
 }
 
+/*
+ * The mount goes on, and what its cache's earlier daemon committed was not all found whole: vouch() has to know what
+ * came since.  If that cannot be told, `patience` has to do.
+ */
+static void learn_gains(struct committer *c, const struct commit_start *at)
+{
+	struct mount *m = c->m;
+	struct fault f = FAULT_NONE;
+
+	if (at->good == at->newest)
+		return;
+	if (!at->good_state || gains_of_states(c->gains, m, at->good_state, &f) < 0) {
+		log_info("commit %llu: %s; the good moment may wait for %llu s", (unsigned long long)at->newest,
+			 f.code ? f.text : "the good moment could not be read",
+			 (unsigned long long)(m->opts.policy.patience_ns / NS_PER_S));
+		c->blind_until_ns = mount_now(m) + m->opts.policy.patience_ns;
+	}
+	c->newest_quiet = state_head(m->state)->flags & RECORD_QUIET;
+	c->vouch_ns = mount_now(m); /* asked at once: no commit may follow */
+	mount_lock(m);
+	if (!nodes_all_clean(&m->nodes)) /* the tree is not as in the newest commit any more */
+		mount_changed(m, mount_now(m));
+	mount_unlock(m);
+}
+
 int committer_new(struct mount *m, const struct commit_start *at, struct fault *f)
 {
 	struct committer *c = calloc(1, sizeof(*c));
@@ -673,8 +698,6 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest, .floor = at->floor,
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
-	if (at->good != at->newest)
-		c->blind_until_ns = mount_now(m) + m->opts.policy.patience_ns;
 	/* What a replayed journal left dirty is in no commit yet. */
 	if (at->good == at->newest && nodes_all_clean(&m->nodes))
 		c->durable_seq = m->nodes.seq;
@@ -683,8 +706,10 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	m->committer = c;
 	c->gains = gains_new();
 	c->sender = c->gains ? sender_new(m) : NULL;
-	if (c->sender)
+	if (c->sender) {
+		learn_gains(c, at);
 		return 0;
+	}
 	committer_free(m);
 	return fault_errno(f, -ENOMEM, "committer");
 }

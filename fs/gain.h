@@ -22,6 +22,14 @@ bool gains_none(const struct gains *g);
 /* A moment was just promoted; under lock.  -ENOMEM: the table is incomplete (the next verdict is NOT_YET until cleared). */
 int gains_merge(struct gains *g, struct mount *m, const struct moment *x);
 
+/*
+ * An empty table becomes what m->state has that `good`, an earlier state of its branch, has not, as if all of it had
+ * been done now; before anybody else uses the mount.  Blocks.
+ * Fails, the table empty: -ENOTSUP they lie over different bases; -E2BIG, -ENOENT where something lies was not found;
+ * as reading the store does.
+ */
+int gains_of_states(struct gains *g, struct mount *m, struct state *good, struct fault *f);
+
 /* Fill `in` for vouch(); takes the lock and may load directories.  The caller sets the fields above the dirs. */
 int gains_input(struct gains *g, struct mount *m, struct vouch_input *in);
 

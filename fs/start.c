@@ -419,10 +419,24 @@ static int start_reading(struct mount *m, struct objects *o, struct found *x, st
 	return rc;
 }
 
+/* What the committer compares with.  NULL: nothing to compare, or it could not be read: then it waits. */
+static struct state *good_state(struct mount *m, struct objects *o, const struct found *x)
+{
+	struct fault f = FAULT_NONE;
+	struct state *s = NULL;
+
+	if (x->good == x->newest)
+		return NULL;
+	if (x->good == 0 ? state_empty(&m->format, &s) < 0 : state_load(o, &m->format, x->good, NULL, &s, &f) < 0)
+		log_warn("good moment %llu: %s", (unsigned long long)x->good, f.code ? f.text : "no memory");
+	return s;
+}
+
 static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 {
 	scoped(found_fini) struct found x = {.log = NEWEST_EMPTY};
 	scoped(replay_free) struct replay *r = NULL;
+	scoped(state_unref) struct state *good = NULL;
 	struct lanes_conf lanes = {.store = m->store, .format = &m->format, .lanes = m->opts.lanes,
 				   .pack_name = mount_new_pack, .arg = m, .compress = m->opts.compress, .nice = 19};
 	struct content_notes notes = {.preserved = preserved, .mapped = mapped, .present = present, .arg = m};
@@ -461,8 +475,9 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	}
 	if (rc < 0 || m->opts.read_only)
 		return rc;
+	good = good_state(m, o, &x);
 	rc = committer_new(m, &(struct commit_start){.number = x.log.number, .hash = x.log.hash, .good = x.good,
-						     .newest = x.newest, .floor = x.log.floor}, f);
+						     .newest = x.newest, .floor = x.log.floor, .good_state = good}, f);
 	return rc < 0 ? rc : committer_run(m, f);
 }
 

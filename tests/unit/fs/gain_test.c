@@ -171,6 +171,140 @@ static void a_file_that_is_moved_and_rewritten_counts_both_ways(void **state)
 	told_fini(x, &t);
 }
 
+/* ---- what an earlier daemon did: the difference of two states ---- */
+
+static struct state *state_now(struct machine *x)
+{
+	struct state *s;
+
+	mount_lock(&x->m);
+	s = state_ref(x->m.state);
+	mount_unlock(&x->m);
+	return s;
+}
+
+static struct told tell_since(struct machine *x, struct state *good)
+{
+	struct told t = {.in = VOUCH_INPUT_EMPTY, .gains = gains_new()};
+	struct fault f = FAULT_NONE;
+
+	assert_non_null(t.gains);
+	if (gains_of_states(t.gains, &x->m, good, &f) < 0)
+		fail_msg("%s", f.text);
+	assert_int_equal(gains_input(t.gains, &x->m, &t.in), 0);
+	state_unref(good);
+	return t;
+}
+
+static int text_cmp(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Each directory and entry on a line of its own: + gained, - lost, ! rewritten, = kept. */
+static char *told_text(const struct told *t)
+{
+	static const char sign[] = {[VOUCH_KEPT] = '=', [VOUCH_GAINED] = '+', [VOUCH_LOST] = '-', [VOUCH_REWRITTEN] = '!'};
+	char *lines[64], *text = NULL;
+	size_t n = 0, len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	for (size_t i = 0; i < t->in.dirs_n; i++) {
+		const struct vouch_dir *d = t->in.dirs[i];
+
+		assert_true(asprintf(&lines[n++], "%s/ %c", d->path, sign[d->change]) > 0);
+		for (size_t k = 0; k < d->items_n; k++) {
+			const struct vouch_entry *e = &d->items[k].e;
+
+			assert_true(asprintf(&lines[n++], "%s/%s %c%s%s %lu %lu", d->path, e->name, sign[e->change],
+					     e->is_dir ? " dir" : "", e->is_log ? " log" : "", (unsigned long)e->size,
+					     (unsigned long)(e->change == VOUCH_REWRITTEN ? e->old_size : 0)) > 0);
+		}
+	}
+	qsort(lines, n, sizeof(lines[0]), text_cmp);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(out, "%s\n", lines[i]);
+		free(lines[i]);
+	}
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void assert_told(const struct told *t, const char *want)
+{
+	char *text = told_text(t);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void what_was_saved_before_a_restart_is_told_of(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct state *good;
+	struct told t;
+
+	assert_int_equal(do_make(x, "run", S_IFDIR | 0755, NULL), 0);
+	assert_int_equal(do_make(x, "run/1", S_IFDIR | 0755, NULL), 0);
+	assert_int_equal(do_make(x, "run/1/in", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "run/1/in/x", "one");
+	do_put(x, "run/same", "same");
+	do_put(x, "run/last", "last");
+	do_put(x, "run/moved", "moved");
+	do_put(x, "run/a.log", "log");
+	machine_sync(x);
+	good = state_now(x);
+	assert_int_equal(do_unlink(x, "run/1/in/x"), 0);
+	assert_int_equal(do_rmdir(x, "run/1/in"), 0);
+	assert_int_equal(do_rmdir(x, "run/1"), 0);
+	assert_int_equal(do_make(x, "run/2", S_IFDIR | 0755, NULL), 0);
+	machine_sync(x); /* more than one commit lies between the two */
+	do_put(x, "run/2/y", "second");
+	do_put(x, "run/last", "newest");
+	assert_int_equal(do_rename(x, "run/moved", "run/2/moved", 0), 0);
+	assert_int_equal(do_link(x, "run/same", "run/link"), 0);
+	assert_int_equal(do_unlink(x, "run/a.log"), 0);
+	do_put(x, "run/came and went", "nothing");
+	machine_sync(x);
+	assert_int_equal(do_unlink(x, "run/came and went"), 0);
+	machine_sync(x);
+	machine_restart(x);
+	t = tell_since(x, good);
+	assert_told(&t, "run/ =\n"
+			"run/1 - dir 0 0\n"
+			"run/1/ -\n"
+			"run/1/in - dir 0 0\n"
+			"run/1/in/ -\n"
+			"run/1/in/x - 3 0\n"
+			"run/2 + dir 0 0\n"
+			"run/2/ +\n"
+			"run/2/moved + 0 0\n"
+			"run/2/y + 6 0\n"
+			"run/a.log - log 3 0\n"
+			"run/last ! 6 4\n"
+			"run/link + 0 0\n"
+			"run/moved - 0 0\n"
+			"run/same = 4 0\n");
+	told_fini(x, &t);
+}
+
+static void a_store_that_was_never_good_gained_all_that_it_has(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct state *good;
+	struct told t;
+
+	assert_int_equal(state_empty(&x->m.format, &good), 0);
+	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "d/a", "data");
+	machine_sync(x);
+	machine_restart(x);
+	t = tell_since(x, good);
+	assert_told(&t, "/ =\n/d + dir 0 0\nd/ +\nd/a + 4 0\n");
+	told_fini(x, &t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +314,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_link_less_is_no_loss, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_file_of_two_names_counts_once, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_file_that_is_moved_and_rewritten_counts_both_ways, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(what_was_saved_before_a_restart_is_told_of, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_store_that_was_never_good_gained_all_that_it_has, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

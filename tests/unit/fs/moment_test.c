@@ -300,6 +300,53 @@ static void half_a_set_is_not_found_whole_by_the_daemon_that_goes_on(void **stat
 	machine_lose(x);
 }
 
+/* What a new daemon holds against the newest commit, as soon as it has judged it. */
+static struct commit_status wait_for_verdict(struct machine *x)
+{
+	struct commit_status s;
+
+	do {
+		usleep(1000);
+		committer_status(&x->m, &s);
+	} while (!s.objection[0] && s.good != s.commit);
+	return s;
+}
+
+static void the_daemon_that_goes_on_knows_what_was_objected_to(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct commit_status s;
+
+	do_put(x, "big", "of some bytes");
+	machine_sync(x);
+	x->m.opts.policy.commit_gap_ns = 0;
+	assert_int_equal(do_unlink(x, "big"), 0);
+	(void)wait_for_doubt(x);
+	machine_restart(x);
+	s = wait_for_verdict(x);
+	assert_non_null(strstr(s.objection, "13 bytes were deleted"));
+	assert_int_not_equal(s.good, s.commit);
+	machine_lose(x);
+}
+
+/* It settles while the daemon is away, so that no more than its names need be known. */
+static void what_was_whole_before_a_restart_is_good_without_a_wait(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct commit_status s;
+
+	x->m.opts.policy.settle_ns = 3600 * NS_PER_S;
+	do_put(x, "a", "of a new kind");
+	x->m.opts.policy.commit_gap_ns = 0;
+	(void)wait_for_doubt(x);
+	x->m.opts.policy.settle_ns = 0;
+	machine_restart(x);
+	s = wait_for_verdict(x);
+	assert_string_equal(s.objection, "");
+	assert_int_equal(s.good, s.commit);
+	machine_lose(x);
+}
+
 /* Its first commit: true if it is doubted, false if the machine was so slow that it settled before. */
 static bool first_is_doubted(struct machine *x, uint64_t commits)
 {
@@ -424,6 +471,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_log_written_while_it_is_frozen_is_whole_in_the_next_moment, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_was_written_through_a_mapping_is_there_after_the_umount, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(half_a_set_is_not_found_whole_by_the_daemon_that_goes_on, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(the_daemon_that_goes_on_knows_what_was_objected_to, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(what_was_whole_before_a_restart_is_good_without_a_wait, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_set_that_goes_on_growing_is_not_found_whole, rig_make, rig_end),
 	};
 
