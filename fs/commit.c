@@ -673,6 +673,8 @@ static void learn_gains(struct committer *c, const struct commit_start *at)
 	struct mount *m = c->m;
 	struct fault f = FAULT_NONE;
 
+	if (at->doubtful)
+		c->blind_until_ns = mount_now(m) + m->opts.policy.patience_ns;
 	if (at->good == at->newest)
 		return;
 	if (!at->good_state || gains_of_states(c->gains, m, at->good_state, &f) < 0) {

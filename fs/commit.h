@@ -25,6 +25,7 @@ struct commit_start {
 	uint64_t newest;     /* newest commit or reset on our branch: what m->state is */
 	uint64_t floor;      /* of the newest record, which every later one repeats */
 	struct state *good_state; /* where good is not newest: its state, lent; NULL: it could not be had */
+	bool doubtful;            /* what the cache had of changes may not be all of them */
 };
 
 int committer_new(struct mount *m, const struct commit_start *at, struct fault *f);

@@ -14,6 +14,9 @@
 #define COMPACT_BYTES (UINT64_C(8) << 20)
 #define COMPACT_AGAIN_NS (5 * NS_PER_S) /* after one that failed: the disk may be full */
 #define JOURNAL_NAME "journal"
+#define DEPTH_MOST 4096 /* of directories: a path has no more */
+/* More than one journal can tell of, and few enough for many damaged ones among 2^33. */
+#define COUNTERS_LOST (UINT64_C(1) << 28)
 
 struct old_extent {
 	uint64_t off;
@@ -45,6 +48,7 @@ struct old_file {
 
 struct replay {
 	bool has_writer;
+	unsigned gaps; /* places where the journal lacks entries, or has what is none */
 	struct replay_writer writer;
 	struct run_builder *items; /* the newest value of every key */
 	struct old_file *files;
@@ -261,6 +265,9 @@ static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
 	int rc = 0;
 
 	switch (type) {
+	case JOURNAL_GAP:
+		r->gaps++;
+		break;
 	case JOURNAL_WRITER:
 		rc = read_writer(r, &in);
 		break;
@@ -294,31 +301,72 @@ static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
 	default: /* of a newer version: told for its own use */
 		break;
 	}
-	return rc < 0 ? rc : in.bad ? -EBADMSG : 0;
+	if (rc == -EBADMSG || in.bad) { /* whole, and no sense in it: as if it were not there */
+		r->gaps++;
+		return 0;
+	}
+	return rc;
+}
+
+/* A damaged journal keeps a name for whoever wants to look at it.  move: it is of no use to us. */
+static int put_aside(struct mount *m, bool move, char *aside, size_t cap, struct fault *f)
+{
+	int rc = -EEXIST;
+
+	for (unsigned i = 1; rc == -EEXIST && i < 1000; i++) {
+		(void)snprintf(aside, cap, i > 1 ? "%s.damaged.%u" : "%s.damaged", JOURNAL_NAME, i);
+		if (move)
+			rc = renameat2(m->cache_fd, JOURNAL_NAME, m->cache_fd, aside, RENAME_NOREPLACE);
+		else
+			rc = linkat(m->cache_fd, JOURNAL_NAME, m->cache_fd, aside, 0);
+		rc = rc < 0 ? -errno : 0;
+	}
+	return rc < 0 ? fault_errno(f, rc, "cache: %s", JOURNAL_NAME) : 0;
+}
+
+/* What is no journal at all, or no file, makes way for one. */
+static int open_or_replace(struct mount *m, struct replay *r, uint64_t *torn, struct fault *f)
+{
+	char aside[sizeof(JOURNAL_NAME) + 16], why[sizeof(f->text)];
+	int rc = journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, torn, f);
+
+	if (rc != -EBADMSG && rc != -EISDIR)
+		return rc;
+	(void)snprintf(why, sizeof(why), "%s", f->text);
+	*f = FAULT_NONE;
+	rc = put_aside(m, true, aside, sizeof(aside), f);
+	if (rc < 0)
+		return rc;
+	log_error("%s; it is kept as %s/%s, and a new one is begun", why, m->opts.cache, aside);
+	return journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, torn, f);
 }
 
 int replay_open(struct mount *m, struct replay **out, struct fault *f)
 {
 	scoped(replay_free) struct replay *r = calloc(1, sizeof(*r));
+	char aside[sizeof(JOURNAL_NAME) + 16];
 	uint64_t torn = 0;
 	int rc;
 
 	if (!r || !(r->items = run_builder_new()))
 		return fault_errno(f, -ENOMEM, "journal");
-	rc = journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, &torn, f);
-	if (rc == -EBADMSG) {
-		log_error("cache: %s; it is put aside as %s.damaged, and the store is asked instead", f->text, JOURNAL_NAME);
-		if (renameat(m->cache_fd, JOURNAL_NAME, m->cache_fd, JOURNAL_NAME ".damaged") < 0)
-			return fault_errno(f, -errno, "cache: %s", JOURNAL_NAME);
-		*f = FAULT_NONE;
-		return replay_open(m, out, f);
-	}
+	rc = open_or_replace(m, r, &torn, f);
+	if (rc == 0 && r->gaps)
+		rc = put_aside(m, false, aside, sizeof(aside), f);
 	if (rc < 0)
 		return rc;
+	if (r->gaps)
+		log_error("cache: the journal is damaged in %u places; it is kept as %s/%s, and what can be read of it is used",
+			  r->gaps, m->opts.cache, aside);
 	if (torn)
 		log_warn("cache: the journal's last %llu bytes were torn and are cut off", (unsigned long long)torn);
-	*out = r->has_writer ? take(&r) : NULL;
+	*out = take(&r);
 	return 0;
+}
+
+bool replay_doubtful(const struct replay *r)
+{
+	return r && (r->gaps || !r->has_writer);
 }
 
 /* ---- applying ---- */
@@ -462,7 +510,7 @@ static int adopt_clean(struct node *n)
 	return 0;
 }
 
-static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
+static int apply_file(const struct replay *r, struct mount *m, struct old_file *x, struct fault *f)
 {
 	struct node *n;
 	struct file *file;
@@ -478,9 +526,15 @@ static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 		return 0;
 	file = n->file;
 	file->version = x->version;
+	if (r->gaps && !x->dirty)
+		return 0; /* that it was changed may have been told in a gap; the store has what is certain */
 	rc = content_adopt(m->contents, x->id, x->version, &file->stored, x->of_store ? &x->present : NULL, &file->live, f);
 	if (rc == -ENOENT && !x->dirty)
 		return 0; /* evicted since */
+	if (rc == -ENOENT && n->links == 0 && r->gaps) {
+		n->names = 0; /* nor is there a committed one: better no file than one that looks empty */
+		return 0;
+	}
 	if (rc == -ENOENT) {
 		log_warn("cache: content of inode %llx (%s) is missing; its last committed version stays",
 			 (unsigned long long)x->id, node_name(n));
@@ -513,13 +567,107 @@ static int apply_file(struct mount *m, struct old_file *x, struct fault *f)
 	return rc;
 }
 
-static bool is_known(void *arg, uint64_t id, uint32_t version)
-{
-	struct replay *r = arg;
-	struct old_file *x;
+/* ---- what the journal does not account for ---- */
 
-	HASH_FIND(hh, r->files, &id, sizeof(id), x);
-	return x && (x->version == version || (x->view.number && x->view.version == version));
+/* Kept where a person finds it. */
+static bool salvage(struct mount *m, uint64_t id, uint32_t version)
+{
+	char from[64], to[96];
+
+	(void)snprintf(from, sizeof(from), "contents/%02x/%016llx.%u", (unsigned)(id & 0xff), (unsigned long long)id, version);
+	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u", (unsigned long long)id, version);
+	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
+}
+
+static int make_salvage(struct mount *m, struct fault *f)
+{
+	if (mkdirat(m->cache_fd, "salvage", 0700) < 0 && errno != EEXIST)
+		return fault_errno(f, -errno, "cache: salvage");
+	return 0;
+}
+
+struct sweep {
+	const struct replay *r;
+	struct mount *m;
+	bool goes_on;   /* what the journal knows is in use */
+	unsigned moved;
+};
+
+/* Which files stay, of those that no content of ours names.  What may be unsent is not deleted. */
+static bool sweep_keeps(void *arg, uint64_t id, uint32_t version)
+{
+	struct sweep *s = arg;
+	struct old_file *x;
+	bool known, moved;
+
+	HASH_FIND(hh, s->r->files, &id, sizeof(id), x);
+	known = x && (x->version == version || (x->view.number && x->view.version == version));
+	if (!replay_doubtful(s->r))
+		return s->goes_on && known;
+	if (known && !x->dirty)
+		return false; /* the store has it */
+	moved = salvage(s->m, id, version);
+	s->moved += moved;
+	return moved;
+}
+
+/* Does a name lead to it from the root, as far as is known here? */
+static bool is_reachable(struct mount *m, const struct node *dir)
+{
+	for (unsigned depth = 0; dir && depth < DEPTH_MOST; depth++) {
+		if (dir->id == ROOT_ID)
+			return true;
+		if (!dir->parent) /* nothing was told of its name: it is as the store has it, or there is none */
+			return dir->links > 0;
+		dir = node_parent(&m->nodes, dir);
+	}
+	return !dir; /* else a circle, since a rename lies in a gap */
+}
+
+/* Names of what only a gap told of lead where they led before. */
+static int drop_dangling(struct mount *m, struct fault *f)
+{
+	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next) {
+		struct name *e = name_of_dirty(l);
+		int rc = e->id ? load_node(m, e->home, e->id, f) : 0;
+
+		if (rc == -ENOENT) {
+			e->id = e->base.id;
+			e->home = e->base.home;
+			e->type = e->base.type;
+			*f = FAULT_NONE;
+		} else if (rc < 0) {
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* Files made since the last commit to which no name leads: it was told of in a gap. */
+static unsigned salvage_nameless(struct mount *m)
+{
+	unsigned moved = 0;
+
+	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next) {
+		struct name *e = name_of_dirty(l);
+		struct node *n = node_find(&m->nodes, e->id);
+
+		if (!is_reachable(m, e->dir) || (n && n->names == 0))
+			e->id = 0;
+		else if (n)
+			n->pins++;
+	}
+	for (struct node *n = m->nodes.by_id; n; n = n->hh.next) {
+		if (n->links == 0 && n->pins == 0 && n->id != ROOT_ID) {
+			if (n->file && n->file->live)
+				moved += salvage(m, n->id, content_version(n->file->live));
+			if (n->file)
+				content_unref(take(&n->file->live));
+			n->names = 0;
+		}
+		n->pins = 0;
+	}
+	return moved;
 }
 
 static int apply_items(struct replay *r, struct mount *m, struct fault *f)
@@ -540,13 +688,24 @@ static int apply_items(struct replay *r, struct mount *m, struct fault *f)
 
 int replay_apply(struct replay *r, struct mount *m, struct fault *f)
 {
-	int rc;
+	struct sweep s = {.r = r, .m = m, .goes_on = true};
+	int rc = r->gaps ? make_salvage(m, f) : 0;
 
+	if (rc < 0)
+		return rc;
+	if (r->gaps) { /* an id or a pack's name that a gap told of must not be used again */
+		r->inodes += COUNTERS_LOST;
+		r->packs += COUNTERS_LOST;
+	}
 	m->next_inode = m->inode_reserved = r->inodes;
 	m->next_pack = m->pack_reserved = r->packs;
 	rc = apply_items(r, m, f);
+	if (rc == 0 && r->gaps)
+		rc = drop_dangling(m, f);
 	for (struct old_file *x = r->files; rc == 0 && x; x = x->hh.next)
-		rc = apply_file(m, x, f);
+		rc = apply_file(r, m, x, f);
+	if (rc == 0 && r->gaps)
+		s.moved = salvage_nameless(m);
 	for (struct node *n = m->nodes.by_id, *next; n; n = next) { /* what apply_node() held */
 		next = n->hh.next;
 		if (n->id != ROOT_ID)
@@ -555,30 +714,32 @@ int replay_apply(struct replay *r, struct mount *m, struct fault *f)
 	}
 	if (rc < 0)
 		return fault_in(f, "journal");
-	return content_dir_sweep(m->contents, is_known, r);
+	rc = content_dir_sweep(m->contents, sweep_keeps, &s);
+	if (r->gaps) { /* at once, so that what is added does not lie behind the damage */
+		m->journal_failed = true;
+		replay_compact(m);
+	}
+	if (s.moved)
+		log_warn("cache: %u files that may be unsent and have no name any more are in %s/salvage", s.moved, m->opts.cache);
+	return rc;
 }
 
 /* ---- discarding ---- */
 
-/* The file is the dead writer's, sealed and perhaps never sent: it is worth keeping where a person finds it. */
-static unsigned salvage(struct mount *m, struct old_file *x)
-{
-	char from[64], to[96];
-
-	(void)snprintf(from, sizeof(from), "contents/%02x/%016llx.%u", (unsigned)(x->id & 0xff), (unsigned long long)x->id, x->version);
-	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u", (unsigned long long)x->id, x->version);
-	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
-}
-
 int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fault *f)
 {
-	*moved = 0;
-	if (mkdirat(m->cache_fd, "salvage", 0700) < 0 && errno != EEXIST)
-		return fault_errno(f, -errno, "cache: salvage");
+	struct sweep s = {.r = r, .m = m};
+	int rc = make_salvage(m, f);
+
+	if (rc < 0)
+		return rc;
+	/* The file is the dead writer's, sealed and perhaps never sent. */
 	for (struct old_file *x = r ? r->files : NULL; x; x = x->hh.next)
 		if (x->dirty && x->sealed)
-			*moved += salvage(m, x);
-	return content_dir_sweep(m->contents, NULL, NULL);
+			s.moved += salvage(m, x->id, x->version);
+	rc = content_dir_sweep(m->contents, r ? sweep_keeps : NULL, &s);
+	*moved = s.moved;
+	return rc;
 }
 
 /* ---- compaction ---- */

@@ -14,7 +14,10 @@
 
 struct replay;
 
-/* Opens the journal of m->cache_fd; *out: what it says, NULL if it is new or empty.  The caller ends it. */
+/*
+ * Opens the journal of m->cache_fd; *out: what it says, which the caller ends.  A damaged one gets a second name,
+ * JOURNAL.damaged, and is read as far as it can be; what is none makes way for a new one.  The log says so.
+ */
 int replay_open(struct mount *m, struct replay **out, struct fault *f);
 void replay_free(struct replay *r);
 SCOPE_PTR(struct replay, replay_free)
@@ -27,6 +30,9 @@ struct replay_writer {
 	uint16_t slot;
 };
 bool replay_writer(const struct replay *r, struct replay_writer *out);
+
+/* Is it damaged, or was none there?  Then no file is deleted that it does not know to be in the store. */
+bool replay_doubtful(const struct replay *r);
 
 /* Put it on top of m->state; lanes run, nobody else uses the mount yet. */
 int replay_apply(struct replay *r, struct mount *m, struct fault *f);

@@ -394,7 +394,7 @@ static int start_new(struct mount *m, struct objects *o, struct replay *r, struc
 	if (rc == 0)
 		rc = make_root(m, f);
 	if (moved)
-		log_warn("cache: %u files of a writer that was replaced are in %s/salvage", moved, m->opts.cache);
+		log_warn("cache: %u files of a writer that was replaced, or whose journal was lost, are in %s/salvage", moved, m->opts.cache);
 	(void)snprintf(m->story, sizeof(m->story), "%s commit %llu", x->log.head.kind == RECORD_RESET ? "went back to" : "continues",
 		       (unsigned long long)target);
 	return rc;
@@ -440,6 +440,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	struct lanes_conf lanes = {.store = m->store, .format = &m->format, .lanes = m->opts.lanes,
 				   .pack_name = mount_new_pack, .arg = m, .compress = m->opts.compress, .nice = 19};
 	struct content_notes notes = {.preserved = preserved, .mapped = mapped, .present = present, .arg = m};
+	bool went_on = false;
 	uint64_t number;
 	int rc = read_first(m, o, &number, f);
 
@@ -460,9 +461,10 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 		rc = find(m, o, number, &x, f);
 		if (rc < 0)
 			return rc;
+		went_on = goes_on(m, r, &x);
 		if (m->opts.read_only)
 			rc = start_reading(m, o, &x, f);
-		else if (goes_on(m, r, &x))
+		else if (went_on)
 			rc = start_on(m, o, r, &x, f);
 		else
 			rc = start_new(m, o, r, &x, f);
@@ -477,7 +479,8 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 		return rc;
 	good = good_state(m, o, &x);
 	rc = committer_new(m, &(struct commit_start){.number = x.log.number, .hash = x.log.hash, .good = x.good,
-						     .newest = x.newest, .floor = x.log.floor, .good_state = good}, f);
+						     .newest = x.newest, .floor = x.log.floor, .good_state = good,
+						     .doubtful = went_on && replay_doubtful(r)}, f);
 	return rc < 0 ? rc : committer_run(m, f);
 }
 

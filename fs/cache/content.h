@@ -53,8 +53,8 @@ void content_dir_keep(struct content_dir *d);
 void content_dir_deleted(struct content_dir *d);
 bool content_dir_is_deleted(const struct content_dir *d);
 /*
- * Delete files that no live content names (after a replay).  keep(arg, id, version) says which
- * stay; NULL: none.
+ * Delete files that no live content names (after a replay).  keep(arg, id, version), asked of those
+ * only, says which stay, or moves one away; NULL: none.
  */
 int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id, uint32_t version),
 		      void *arg);

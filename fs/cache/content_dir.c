@@ -170,15 +170,18 @@ static bool parse_name(const char *text, struct file_name *out)
 }
 
 /* A side file is used by the view that opened it; of a content that is only kept, all stay. */
-static bool is_used(struct content_dir *d, const struct file_name *n, bool kept)
+static bool is_used(struct content_dir *d, const struct file_name *n,
+		    bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg)
 {
 	struct content *c = d->contents;
 	bool used = false;
 
 	while (c && (c->id != n->id || c->version != n->version))
 		c = c->next;
-	if (!c || !n->view)
-		return c || kept;
+	if (!c)
+		return keep && keep(arg, n->id, n->version);
+	if (!n->view)
+		return true;
 	pthread_mutex_lock(&c->lock);
 	for (struct view *v = c->views; v; v = v->next)
 		used = used || (v->number == n->view && v->side_fd >= 0);
@@ -207,7 +210,7 @@ static int sweep_folder(struct content_dir *d, unsigned folder,
 		struct file_name n;
 
 		if (!parse_name(e->d_name, &n) ||
-		    is_used(d, &n, keep && keep(arg, n.id, n.version)))
+		    is_used(d, &n, keep, arg))
 			continue;
 		(void)unlinkat(fd, e->d_name, 0); /* one that cannot go costs space, nothing else */
 	}

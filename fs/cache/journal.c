@@ -105,23 +105,49 @@ static int read_all(int fd, struct buf *out)
 
 /* ---- open ---- */
 
-/* Where the last whole entry ends, or what each() refused with. */
-static int replay(const struct buf *raw,
+/* Moves `in` to the next whole entry; false: there is none. */
+static bool find_entry(struct reader *in)
+{
+	while (read_left(in) > 0) {
+		struct reader probe = *in;
+		const uint8_t *body;
+		uint8_t type;
+		size_t len;
+
+		if (read_entry(&probe, &type, &body, &len))
+			return true;
+		(void)read_u8(in);
+	}
+	return false;
+}
+
+/*
+ * Tells of every whole entry from `from` on (0: there is no magic), and of a gap before one that does not begin
+ * where it should.  *end: where the last of them ends; or what each() refused with.
+ */
+static int replay(const struct buf *raw, size_t from,
 		  int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		  size_t *end)
 {
-	struct reader in = reader_of(raw->data + MAGIC_LEN, raw->len - MAGIC_LEN);
-	const uint8_t *body;
-	uint8_t type;
-	size_t len;
+	struct reader in = reader_of(raw->data + from, raw->len - from);
+	const uint8_t *next = from ? in.at : NULL;
 
-	*end = MAGIC_LEN;
-	while (read_left(&in) > 0 && read_entry(&in, &type, &body, &len)) {
-		int rc = each ? each(arg, type, body, len) : 0;
+	*end = from;
+	while (find_entry(&in)) {
+		const uint8_t *body = NULL;
+		uint8_t type = 0;
+		size_t len = 0;
+		int rc = 0;
 
+		if (in.at != next && each)
+			rc = each(arg, JOURNAL_GAP, NULL, 0);
+		(void)read_entry(&in, &type, &body, &len);
+		if (rc == 0 && each)
+			rc = each(arg, type, body, len);
 		if (rc < 0)
 			return rc;
-		*end = raw->len - read_left(&in);
+		next = in.at;
+		*end = (size_t)(next - raw->data);
 	}
 	return 0;
 }
@@ -144,12 +170,14 @@ static int take_in(struct journal *j,
 	if (rc < 0)
 		return fault_errno(f, rc, "cache: %s", j->name);
 	if (!is_unborn(&raw)) {
-		if (raw.len < MAGIC_LEN || memcmp(raw.data, MAGIC, MAGIC_LEN) != 0)
-			return fault_set(f, -EBADMSG, FAULT_FINAL,
-					 "cache: %s is not a journal of ours", j->name);
-		rc = replay(&raw, each, arg, &end);
+		bool ours = raw.len >= MAGIC_LEN && memcmp(raw.data, MAGIC, MAGIC_LEN) == 0;
+
+		rc = replay(&raw, ours ? MAGIC_LEN : 0, each, arg, &end);
 		if (rc < 0)
 			return fault_errno(f, rc, "cache: %s: entry at byte %zu", j->name, end);
+		if (end == 0)
+			return fault_set(f, -EBADMSG, FAULT_FINAL,
+					 "cache: %s is not a journal of ours", j->name);
 	}
 	*torn = raw.len - end;
 	rc = ftruncate(j->fd, (off_t)end) < 0 ? -errno : 0;

@@ -6,7 +6,8 @@
  *
  * Layout: "HFJ1", then entries: length (u32 of type and body), CRC32C (u32 of type and body),
  * type (u8), body.
- * A torn or wrong entry ends the replay: what lies behind it was never answered.
+ * A torn end was never answered, and is cut off.  A wrong entry with whole ones behind it is damage:
+ * it is told of as a gap, and the file stays as it is until the caller writes it anew.
  * Compaction writes a new file beside it, fsyncs, renames over.
  *
  * Why not SQLite: an entry of 200 bytes takes 0.34 us here, a one-row transaction (3.40, WAL,
@@ -25,6 +26,7 @@
 struct journal;
 
 enum journal_type {
+	JOURNAL_GAP = 0, /* in no file: told of where entries are missing, or the magic is */
 	/* who: store id, fence, slot, boot id, base commit; first entry of every file */
 	JOURNAL_WRITER = 1,
 	JOURNAL_SET = 2,       /* a run item as it now is: key, value */
@@ -42,9 +44,9 @@ enum journal_type {
 
 /*
  * Opens or makes `name` under dirfd; each(arg, type, body, len) for every whole entry, in
- * order; the file is cut behind the last whole one.  *torn (may be NULL): bytes cut
- * off.
- * Fails: -EBADMSG no journal of ours; what each() refused with (the file stays as it was).
+ * order, and JOURNAL_GAP between two that did not follow each other; the file is cut behind the last
+ * whole one.  *torn (may be NULL): bytes cut off.
+ * Fails: -EBADMSG no journal of ours; -EISDIR; what each() refused with (the file stays as it was).
  */
 int journal_open(int dirfd, const char *name,
 		 int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,

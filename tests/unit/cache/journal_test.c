@@ -24,7 +24,7 @@
 
 struct found {
 	struct buf bytes; /* type, length, body of each */
-	unsigned n;
+	unsigned n, gaps;
 	int refuse_at; /* this entry is answered with -ENOMEM; -1: none */
 };
 
@@ -34,6 +34,10 @@ static int each(void *arg, uint8_t type, const uint8_t *body, size_t len)
 
 	if ((int)x->n == x->refuse_at)
 		return -ENOMEM;
+	if (type == JOURNAL_GAP) {
+		x->gaps++;
+		return 0;
+	}
 	buf_u8(&x->bytes, type);
 	buf_u32(&x->bytes, (uint32_t)len);
 	buf_add(&x->bytes, body, len);
@@ -161,10 +165,10 @@ static void a_cut_at_any_byte_leaves_the_whole_entries_before_it(void **state)
 	}
 }
 
-static void a_wrong_byte_anywhere_ends_the_replay_before_it(void **state)
+static void a_wrong_byte_anywhere_costs_its_entry_and_leaves_a_gap(void **state)
 {
 	struct folder *folder = *state;
-	uint8_t whole[256];
+	uint8_t whole[256], now[256];
 	uint64_t ends[6];
 	size_t len;
 
@@ -172,24 +176,36 @@ static void a_wrong_byte_anywhere_ends_the_replay_before_it(void **state)
 	len = read_file(folder, whole, sizeof(whole));
 	for (size_t at = 0; at < len; at++) {
 		for (unsigned bit = 0; bit < 8; bit++) {
-			unsigned want = 0;
+			bool last = at >= ends[4]; /* a torn end looks the same */
+			uint64_t torn = 99;
 			struct found x;
 			struct fault f;
-			int rc;
 
-			while (want < 5 && ends[want + 1] <= at)
-				want++;
 			whole[at] ^= (uint8_t)(1u << bit);
 			write_file(folder, whole, len);
-			whole[at] ^= (uint8_t)(1u << bit);
-			rc = open_and_find(folder, &x, NULL, &f);
+			assert_int_equal(open_and_find(folder, &x, &torn, &f), 0);
 			buf_fini(&x.bytes);
-			assert_int_equal(rc, at < 4 ? -EBADMSG : 0);
-			assert_int_equal(x.n, at < 4 ? 0 : want);
-			if (at < 4)
-				assert_non_null(strstr(f.text, NAME));
+			assert_int_equal(x.n, at < 4 ? 5 : 4);
+			assert_int_equal(x.gaps, last ? 0 : 1);
+			assert_int_equal(torn, last ? len - ends[4] : 0);
+			assert_int_equal(read_file(folder, now, sizeof(now)), last ? ends[4] : len);
+			assert_memory_equal(now, whole, last ? ends[4] : len);
+			whole[at] ^= (uint8_t)(1u << bit);
 		}
 	}
+}
+
+static void what_holds_no_entry_is_no_journal(void **state)
+{
+	struct folder *folder = *state;
+	static const uint8_t zeros[100];
+	struct found x;
+	struct fault f;
+
+	write_file(folder, zeros, sizeof(zeros));
+	assert_int_equal(open_and_find(folder, &x, NULL, &f), -EBADMSG);
+	assert_non_null(strstr(f.text, NAME));
+	buf_fini(&x.bytes);
 }
 
 static void what_is_added_after_a_torn_end_is_found(void **state)
@@ -406,7 +422,8 @@ int main(void)
 		cmocka_unit_test(entries_come_back_in_order),
 		cmocka_unit_test(several_entries_go_in_with_one_write),
 		cmocka_unit_test(a_cut_at_any_byte_leaves_the_whole_entries_before_it),
-		cmocka_unit_test(a_wrong_byte_anywhere_ends_the_replay_before_it),
+		cmocka_unit_test(a_wrong_byte_anywhere_costs_its_entry_and_leaves_a_gap),
+		cmocka_unit_test(what_holds_no_entry_is_no_journal),
 		cmocka_unit_test(what_is_added_after_a_torn_end_is_found),
 		cmocka_unit_test(zeros_behind_the_end_are_no_entry),
 		cmocka_unit_test(a_reader_that_refuses_an_entry_stops_the_open_and_changes_nothing),
