@@ -21,30 +21,55 @@ static bool may_go(const struct node *n)
 	       content_size(f->live) && !list_on(&n->dirty);
 }
 
-/* Under lock.  False: nothing may go. */
-static bool evict_oldest(struct mount *m)
-{
-	struct node *oldest = NULL;
+struct candidate {
+	uint64_t id, used_ns;
+};
 
-	for (struct node *n = m->nodes.by_id; n; n = n->hh.next)
-		if (may_go(n) && (!oldest || n->file->used_ns < oldest->file->used_ns))
-			oldest = n;
-	if (!oldest)
-		return false;
-	content_unref(take(&oldest->file->live));
-	node_release(&m->nodes, oldest);
-	return true;
+static int oldest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	return x->used_ns < y->used_ns ? -1 : x->used_ns > y->used_ns;
+}
+
+/* All that may go, oldest first: looked for once, however many go. */
+static size_t candidates(struct mount *m, struct candidate **out)
+{
+	size_t n = 0;
+
+	mount_lock(m);
+	*out = calloc(HASH_COUNT(m->nodes.by_id), sizeof(**out));
+	for (const struct node *x = m->nodes.by_id; *out && x; x = x->hh.next)
+		if (may_go(x))
+			(*out)[n++] = (struct candidate){.id = x->id, .used_ns = x->file->used_ns};
+	mount_unlock(m);
+	if (n)
+		qsort(*out, n, sizeof(**out), oldest_first);
+	return n;
+}
+
+/* Unless it was used meanwhile. */
+static void evict(struct mount *m, const struct candidate *c)
+{
+	scoped(content_unref) struct content *old = NULL; /* deleted without the lock */
+	struct node *n;
+
+	mount_lock(m);
+	n = node_find(&m->nodes, c->id);
+	if (n && may_go(n) && n->file->used_ns == c->used_ns) {
+		old = take(&n->file->live);
+		node_release(&m->nodes, n);
+	}
+	mount_unlock(m);
 }
 
 void evict_to_size(struct mount *m)
 {
-	bool more = true;
+	scoped(free) struct candidate *all = NULL;
+	size_t n = is_over(m) ? candidates(m, &all) : 0;
 
-	while (more && is_over(m)) {
-		mount_lock(m);
-		more = evict_oldest(m);
-		mount_unlock(m);
-	}
+	for (size_t i = 0; i < n && is_over(m); i++)
+		evict(m, &all[i]);
 }
 
 /* Is there a closed and finished file whose commit will make it droppable?  Under lock. */

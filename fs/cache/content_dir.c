@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of contents: 256 folders by the id's low byte, what lies in them, who is alive. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -112,15 +113,22 @@ void content_account(struct content *c, int64_t bytes)
 	atomic_fetch_add_explicit(&c->dir->bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
+/* What is in the folder: a content by its id and version, or a view's side file. */
+struct file_name {
+	uint64_t id;
+	uint32_t version, view; /* view 0: the content itself */
+};
+
+#define CONTENT_KEY_LEN (sizeof(uint64_t) + sizeof(uint32_t))
+static_assert(offsetof(struct content, version) - offsetof(struct content, id) == sizeof(uint64_t), "one key");
+static_assert(offsetof(struct file_name, version) - offsetof(struct file_name, id) == sizeof(uint64_t), "one key");
+
 void content_dir_enter(struct content *c)
 {
 	struct content_dir *d = c->dir;
 
 	pthread_mutex_lock(&d->lock);
-	c->next = d->contents;
-	if (c->next)
-		c->next->prev = c;
-	d->contents = c;
+	HASH_ADD_KEYPTR(hh, d->contents, &c->id, CONTENT_KEY_LEN, c);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -129,12 +137,7 @@ void content_dir_leave(struct content *c)
 	struct content_dir *d = c->dir;
 
 	pthread_mutex_lock(&d->lock);
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		d->contents = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	HASH_DEL(d->contents, c);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -149,11 +152,6 @@ int content_dir_sync_name(struct content *c)
 }
 
 /* ---- what no content names ---- */
-
-struct file_name {
-	uint64_t id;
-	uint32_t version, view; /* view 0: the content itself */
-};
 
 static bool parse_name(const char *text, struct file_name *out)
 {
@@ -173,11 +171,10 @@ static bool parse_name(const char *text, struct file_name *out)
 static bool is_used(struct content_dir *d, const struct file_name *n,
 		    bool (*keep)(void *arg, uint64_t id, uint32_t version), void *arg)
 {
-	struct content *c = d->contents;
+	struct content *c;
 	bool used = false;
 
-	while (c && (c->id != n->id || c->version != n->version))
-		c = c->next;
+	HASH_FIND(hh, d->contents, &n->id, CONTENT_KEY_LEN, c);
 	if (!c)
 		return keep && keep(arg, n->id, n->version);
 	if (!n->view)

@@ -12,6 +12,8 @@
 
 #include <pthread.h>
 
+#include <uthash.h>
+
 #include "fs/cache/content.h"
 #include "fs/cache/map.h"
 
@@ -26,13 +28,13 @@ struct content_dir {
 	_Atomic uint64_t bytes;
 	/* contents there are, under lock */
 	pthread_mutex_t lock;
-	struct content *contents;
+	struct content *contents; /* a hash by id and version */
 };
 
 struct content {
 	/* fixed after it is made */
 	struct content_dir *dir;
-	uint64_t id;
+	uint64_t id; /* with the version the key in dir->contents: nothing comes between them */
 	uint32_t version;
 	atomic_uint refs;
 	/* changed under lock, read without it: nobody waits for a write under way to learn these */
@@ -57,7 +59,7 @@ struct content {
 	uint64_t synced; /* `writes` that are on disk */
 	bool name_synced;
 	/* under dir->lock */
-	struct content *prev, *next;
+	UT_hash_handle hh;
 };
 
 struct view {

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "fs/evict.h"
+
 /* From here on no file grows: the journal takes no entry. */
 static void disk_full(bool full)
 {
@@ -53,10 +55,50 @@ static void a_call_that_fails_leaves_no_reference(void **state)
 	machine_lose(x);
 }
 
+static bool is_cached(struct machine *x, const char *path)
+{
+	struct walk w;
+	struct node *n;
+	bool cached;
+
+	assert_int_equal(walk_to(x, path, &w), 0);
+	mount_lock(&x->m);
+	n = node_find(&x->m.nodes, w.id);
+	cached = n->file->live;
+	mount_unlock(&x->m);
+	return cached;
+}
+
+static void the_cache_drops_what_was_used_longest_ago_and_no_more(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h;
+
+	do_put(x, "a", "12345");
+	do_put(x, "b", "12345");
+	do_put(x, "c", "12345");
+	machine_sync(x);
+	do_put(x, "unsent", "12345");
+	do_close(x, do_open(x, "a", O_RDONLY), getpid());
+	h = do_open(x, "b", O_RDONLY);
+	x->m.opts.cache_size = 17; /* of 20 */
+	evict_to_size(&x->m);
+	assert_false(is_cached(x, "c")); /* the oldest, b, is open */
+	assert_true(is_cached(x, "a"));
+	x->m.opts.cache_size = 1;
+	evict_to_size(&x->m);
+	assert_false(is_cached(x, "a"));
+	assert_true(is_cached(x, "b"));
+	assert_true(is_cached(x, "unsent"));
+	do_close(x, h, getpid());
+	machine_lose(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_call_that_fails_leaves_no_reference, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(the_cache_drops_what_was_used_longest_ago_and_no_more, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
