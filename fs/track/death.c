@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define PF_EXITING 0x4u /* include/linux/sched.h: in do_exit() */
 
 /* Fields of proc(5), counted from the state, which is number 3 and the first behind the name. */
-enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_EXIT_CODE = 52 };
+enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_PENDING = 31, FIELD_EXIT_CODE = 52 };
 
 /* Field number n of a stat text.  The name may hold spaces and brackets: the last ')' ends it. */
 static bool stat_field(const char *text, int n, uint64_t *out)
@@ -42,12 +43,13 @@ static bool stat_field(const char *text, int n, uint64_t *out)
 
 enum close_kind death_parse_stat(const char *text, bool code_readable)
 {
-	uint64_t flags, exit_code;
+	uint64_t flags, pending = 0, exit_code;
 
 	if (!stat_field(text, FIELD_FLAGS, &flags))
 		return CLOSE_UNKNOWN;
+	/* Whatever fatal signal a process gets, the kernel makes it a SIGKILL to each of its threads. */
 	if (!(flags & PF_EXITING))
-		return CLOSE_CLEAN;
+		return stat_field(text, FIELD_PENDING, &pending) && pending & (1u << (SIGKILL - 1)) ? CLOSE_DYING : CLOSE_CLEAN;
 	if (!code_readable || !stat_field(text, FIELD_EXIT_CODE, &exit_code))
 		return CLOSE_UNKNOWN;
 	return exit_code == 0 ? CLOSE_CLEAN : CLOSE_DYING;

@@ -12,7 +12,8 @@
 
 enum close_kind {
 	CLOSE_CLEAN,   /* a living process, or one that ends with status 0 */
-	CLOSE_DYING,   /* it dies of a signal or with another status: seals nothing */
+	CLOSE_DYING,   /* it dies of a signal (or will, once this close is over) or with another status:
+			* seals nothing */
 	CLOSE_UNKNOWN, /* exiting, and we may not see of what: seals nothing */
 };
 

@@ -18,10 +18,11 @@
 
 #include "fs/track/death.h"
 
-/* A stat text of 52 fields: only name, flags and exit_code matter. */
-#define STAT(comm, flags, code) \
+/* A stat text of 52 fields: only name, flags, pending signals and exit_code matter. */
+#define STAT(comm, flags, code) STAT_PENDING(comm, flags, "0", code)
+#define STAT_PENDING(comm, flags, pending, code) \
 	"4711 (" comm ") R 1 4711 4711 0 -1 " flags " 100 0 0 0 1 2 0 0 20 0 1 0 5000 1000000 " \
-	"200 18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 " code "\n"
+	"200 18446744073709551615 1 1 0 0 0 " pending " 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 " code "\n"
 
 struct stat_case {
 	const char *name;
@@ -39,6 +40,8 @@ static const struct stat_case stat_cases[] = {
 	{"SIGTERM", STAT("python", "4195332", "15"), true, CLOSE_DYING},
 	{"SIGSEGV with a core", STAT("python", "4195332", "139"), true, CLOSE_DYING},
 	{"exits, codes hidden", STAT("python", "4194308", "0"), false, CLOSE_UNKNOWN},
+	{"closes a file, and SIGKILL waits for it", STAT_PENDING("python", "4194304", "256", "0"), true, CLOSE_DYING},
+	{"closes a file, and SIGUSR1 waits for it", STAT_PENDING("python", "4194304", "512", "0"), true, CLOSE_CLEAN},
 	{"a name with spaces", STAT("my train er", "4194308", "9"), true, CLOSE_DYING},
 	{"a name that ends early", STAT("a) R 1 1 1 0 -1 0 (b", "4194308", "9"), true, CLOSE_DYING},
 	{"a name of brackets", STAT(")))", "4194308", "0"), true, CLOSE_CLEAN},
