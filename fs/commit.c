@@ -12,6 +12,7 @@
 #include "fs/evict.h"
 #include "fs/file.h"
 #include "fs/gain.h"
+#include "fs/look.h"
 #include "fs/moment.h"
 #include "fs/replay.h"
 #include "fs/send.h"
@@ -54,7 +55,7 @@ struct committer {
 	bool lanes_over;        /* nothing can be packed any more */
 	uint64_t looked_ns;     /* at the log, or put something on it */
 	bool newest_quiet;      /* facts of the newest commit, for vouch() */
-	char newest_holder[NAME_MAX_BYTES + 1];
+	struct holder newest_holder;
 	uint64_t newest_seq, newest_frozen_ns;
 	uint64_t changed_ns;    /* first change after it, if another moment was frozen since; else m->first_change_ns */
 	uint64_t vouch_ns;      /* ask again then; 0: only a newer commit can change the verdict */
@@ -302,7 +303,8 @@ static bool newest_is_good(struct committer *c)
 	in.ack_ns = c->ack_ns;
 	mount_unlock(c->m);
 	in.quiet = c->newest_quiet;
-	in.holder = c->newest_holder[0] ? c->newest_holder : NULL;
+	in.holder = c->newest_holder.name[0] ? c->newest_holder.name : NULL;
+	in.torn = c->newest_holder.torn;
 	rc = gains_input(c->gains, c->m, &in);
 	if (rc < 0)
 		in.failed = true;
@@ -428,6 +430,7 @@ static void freeze(struct committer *c)
 	uint64_t now;
 	int rc = 0;
 
+	look_ahead(m);
 	mount_lock(m);
 	now = mount_now(m);
 	(void)cachedir_deleted(m);
@@ -453,7 +456,7 @@ static void take_off(struct committer *c)
 	c->gap_from_ns = x->frozen_ns;
 	mount_unlock(m);
 	c->newest_quiet = x->quiet;
-	memcpy(c->newest_holder, x->holder, sizeof(x->holder));
+	c->newest_holder = x->holder;
 	c->newest_seq = x->seq;
 	c->newest_frozen_ns = x->frozen_ns;
 	c->changed_ns = 0;
@@ -945,7 +948,7 @@ int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fa
 void committer_status(struct mount *m, struct commit_status *out)
 {
 	struct committer *c = m->committer;
-	const char *holder = "";
+	struct holder holder;
 	uint64_t now = mount_now(m);
 
 	mount_lock(m);
@@ -966,7 +969,8 @@ void committer_status(struct mount *m, struct commit_status *out)
 	out->in_flight = c->flying != NULL;
 	out->pending = c->pending != NULL;
 	out->quiet = moment_quiet(m, now, &holder);
-	(void)snprintf(out->holder, sizeof(out->holder), "%s", holder);
+	(void)snprintf(out->holder, sizeof(out->holder), "%s", holder.name);
+	(void)look_torn(m, out->torn, sizeof(out->torn));
 	out->dirty_bytes = moment_dirty_bytes(m) + sender_bytes(c->sender);
 	out->commits = c->commits;
 	mount_unlock(m);

@@ -63,6 +63,7 @@ struct commit_status {
 	struct trouble trouble;   /* that keeps data from the store */
 	bool fenced, in_flight, pending, quiet;
 	char holder[256];         /* what holds quiet back */
+	char torn[320];           /* a file that is not sealed for its header, and what it lacks; "" if none */
 	uint64_t dirty_bytes;     /* not in the store yet */
 	uint64_t commits;         /* made by this mount */
 };

@@ -10,6 +10,7 @@
 #include "fs/cachedir.h"
 #include "fs/commit.h"
 #include "fs/evict.h"
+#include "fs/look.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
 
@@ -20,11 +21,40 @@ uint64_t file_size(const struct node *n)
 	return n->file->live ? content_size(n->file->live) : n->file->stored_size;
 }
 
+bool file_wants_look(const struct mount *m, const struct node *n, uint64_t now)
+{
+	const struct file *f = n->file;
+
+	return f->live && f->changed && !f->live_is_sealed && !f->writing && !f->looked && !f->facts.clean_close_is_sync &&
+	       sealed(&f->facts, &m->opts.policy, now);
+}
+
+void file_looked(const struct node *n, const char *torn)
+{
+	struct file *f = n->file;
+
+	f->looked = true;
+	f->torn_why = torn;
+	f->torn_told = false;
+	f->facts.torn = torn;
+}
+
+const char *file_torn(const struct node *n)
+{
+	const struct file *f = n->file;
+
+	return f->facts.torn && !f->facts.clean_close_is_sync ? f->torn_why : NULL;
+}
+
 bool file_is_sealed(const struct mount *m, const struct node *n, uint64_t now)
 {
 	const struct file *f = n->file;
 
-	return !f->changed || f->live_is_sealed || (!f->writing && sealed(&f->facts, &m->opts.policy, now));
+	if (!f->changed || f->live_is_sealed)
+		return true;
+	if (file_wants_look(m, n, now))
+		file_looked(n, look_at(f->live));
+	return !f->writing && sealed(&f->facts, &m->opts.policy, now);
 }
 
 static struct log_facts log_facts(const struct node *n)
@@ -109,6 +139,8 @@ static int file_before_change(struct mount *m, struct node *n, uint64_t now, str
 		if (rc < 0)
 			return rc;
 		was_open = false;
+	} else if (was_open && f->facts.clean_close_ns >= f->facts.last_write_ns) {
+		note_dirty(w, n); /* the journal was told of that close */
 	}
 	if (!was_open) {
 		if (f->changed && f->sealed)
@@ -134,6 +166,13 @@ static void file_touched(struct mount *m, struct node *n, uint64_t now)
 	n->attr.mtime_ns = n->attr.ctime_ns = clock_wall(m->clock);
 	n->attr_dirty = true;
 	file_changes(m, n, now);
+}
+
+/* What was found out about the bytes as they were is void. */
+static void file_written(struct file *f, uint64_t now)
+{
+	f->facts.last_write_ns = now;
+	f->facts.clean_close_is_sync = f->facts.torn = f->looked = false;
 }
 
 /* Keep live's file open, or no longer. */
@@ -170,7 +209,7 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 	f->damaged = false;
 	f->only_grown = false;
 	note_content(w, n, false);
-	f->facts.last_write_ns = now;
+	file_written(f, now);
 	file_touched(m, n, now);
 	note_node(w, n);
 	return 0;
@@ -180,7 +219,7 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 static void file_begins(struct node *n, uint64_t now, struct note *w)
 {
 	n->file->fresh = false;
-	n->file->facts.last_write_ns = now;
+	file_written(n->file, now);
 	n->file->facts.clean_close_ns = 0;
 	note_dirty(w, n);
 }
@@ -434,7 +473,7 @@ static int change_begin(struct mount *m, struct node *n, const struct change *x,
 			f->writer_tid = x->tid;
 			f->writer_tgid = tgid;
 		}
-		f->facts.last_write_ns = now;
+		file_written(f, now);
 		f->facts.last_write_unknown = x->mapped;
 		f->only_grown = f->only_grown && (x->always_grows || x->from >= file_size(n));
 		f->writing++;
@@ -548,8 +587,10 @@ int file_fsync(struct mount *m, struct handle *h)
 	if (rc < 0)
 		return rc;
 	mount_lock(m);
-	if (f->changed && !f->live_is_sealed && !f->writing)
+	if (f->changed && !f->live_is_sealed && !f->writing) {
+		f->facts.clean_close_is_sync = !(h->flags & (O_SYNC | O_DSYNC)); /* else nobody asked: each write comes so */
 		file_seals(m, h->node, mount_now(m), false, f->writer_tgid, &w);
+	}
 	rc = note_done(m, &w);
 	mount_unlock(m);
 	if (rc == 0)

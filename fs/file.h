@@ -55,6 +55,12 @@ bool file_is_sealed(const struct mount *m, const struct node *n, uint64_t now);
 bool file_is_log(const struct mount *m, const struct node *n, uint64_t now);
 /* Does it keep the present instant from being quiet? */
 bool file_holds(const struct mount *m, const struct node *n, uint64_t now);
+/* Would it be sealed, were it not for its header, which nobody has looked at (look.h) since it was written last? */
+bool file_wants_look(const struct mount *m, const struct node *n, uint64_t now);
+/* ... somebody has now.  torn: a constant, or NULL. */
+void file_looked(const struct node *n, const char *torn);
+/* What it lacks by its own header, and is not sealed for; NULL: nothing that is known.  A constant. */
+const char *file_torn(const struct node *n);
 /* Was any version of it ever sealed (here or in the base)? */
 bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now);
 /* Live, as it is, is the newest sealed version: names it by a view. */

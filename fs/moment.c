@@ -19,12 +19,16 @@ static bool file_changed_lately(const struct mount *m, const struct node *n, uin
 	return n->file->changed && last + m->opts.policy.quiet_ns > now && !file_is_log(m, n, now);
 }
 
-bool moment_quiet(struct mount *m, uint64_t now, const char **holder)
+static void name_holder(struct holder *h, const struct node *n)
 {
-	static const char *const nobody = "";
+	(void)snprintf(h->name, sizeof(h->name), "%s", node_name(n));
+	h->torn = file_torn(n);
+}
 
+bool moment_quiet(struct mount *m, uint64_t now, struct holder *holder)
+{
 	if (holder)
-		*holder = nobody;
+		*holder = (struct holder){.torn = NULL};
 	if (m->last_change_ns + m->opts.policy.quiet_ns > now)
 		return false;
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
@@ -35,7 +39,7 @@ bool moment_quiet(struct mount *m, uint64_t now, const char **holder)
 		/* What holds nothing back although it is not sealed does not count by its writes either. */
 		if (file_holds(m, n, now) || (file_is_sealed(m, n, now) && file_changed_lately(m, n, now))) {
 			if (holder)
-				*holder = node_name(n);
+				name_holder(holder, n);
 			return false;
 		}
 	}
@@ -201,16 +205,13 @@ static void sweep_lists(struct mount *m, const struct moment *x)
 int moment_freeze(struct mount *m, uint64_t now, struct moment **out)
 {
 	scoped(moment_free) struct moment *x = calloc(1, sizeof(*x));
-	const char *holder;
 	int rc, rc_nodes;
 
 	if (!x)
 		return -ENOMEM;
 	x->seq = m->nodes.seq;
 	x->frozen_ns = now;
-	x->quiet = moment_quiet(m, now, &holder);
-	if (!x->quiet)
-		(void)snprintf(x->holder, sizeof(x->holder), "%s", holder);
+	x->quiet = moment_quiet(m, now, &x->holder);
 	rc = freeze_names(m, x);
 	rc_nodes = freeze_nodes(m, x);
 	if (rc < 0 || rc_nodes < 0)

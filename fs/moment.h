@@ -39,19 +39,25 @@ struct moment_node {
 	uint64_t old_size;     /* of the base's content */
 };
 
+/* What keeps an instant from being quiet. */
+struct holder {
+	char name[NAME_MAX_BYTES + 1]; /* the file, or "" */
+	const char *torn;              /* it is closed, and lacks this by its own header; NULL: it is written */
+};
+
 struct moment {
 	uint64_t seq; /* changes up to here are in it */
 	uint64_t frozen_ns;
 	bool quiet;
-	char holder[NAME_MAX_BYTES + 1]; /* not quiet: the file that held it back, or "" */
+	struct holder holder; /* where it is not quiet */
 	struct moment_name *names;
 	size_t name_n;
 	struct moment_node *nodes;
 	size_t node_n;
 };
 
-/* Is this instant quiet?  If not, *holder (may be NULL) is the file that holds it, or "". */
-bool moment_quiet(struct mount *m, uint64_t now, const char **holder);
+/* Is this instant quiet?  If not, *holder (may be NULL) says what holds it. */
+bool moment_quiet(struct mount *m, uint64_t now, struct holder *holder);
 /* -EAGAIN: nothing differs from the base (what was on the lists for nothing has left them). */
 int moment_freeze(struct mount *m, uint64_t now, struct moment **out);
 void moment_promote(struct mount *m, struct moment *x);

@@ -143,6 +143,7 @@ void note_name(struct note *w, const struct name *n);
 void note_node(struct note *w, const struct node *n);
 void note_content(struct note *w, const struct node *n, bool clean);
 void note_dirty(struct note *w, const struct node *n);
+/* view 0: live, as it is. */
 void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t size, const struct inode_attr *attr);
 /* For a compaction: which ranges of a restored content are here; the sealed version; the counters. */
 void note_present(struct note *w, const struct node *n);

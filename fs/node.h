@@ -66,6 +66,9 @@ struct file {
 	uint32_t version;     /* of the newest content made */
 	/* what seal.h judges by */
 	struct seal_facts facts; /* newest_other_seal_ns is filled when it is asked */
+	bool looked;              /* ... whether it is torn too, since it was written last */
+	const char *torn_why;     /* a constant, while facts.torn */
+	bool torn_told;           /* the log has it */
 	uint64_t append_since_ns; /* all open writers have O_APPEND since then */
 	unsigned appenders;   /* of facts.writers_open */
 	unsigned writing;     /* writes under way */

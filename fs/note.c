@@ -204,6 +204,7 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 	buf_u64(&body, size);
 	buf_u64(&body, (uint64_t)attr->mtime_ns);
 	buf_u64(&body, (uint64_t)attr->ctime_ns);
+	buf_u8(&body, n->file->facts.clean_close_is_sync);
 	note_add(w, JOURNAL_SEALED, &body);
 }
 

@@ -41,6 +41,7 @@ struct old_file {
 	uint32_t version;     /* newest content */
 	bool of_store;        /* made of what the store has */
 	bool dirty, sealed;   /* changed since it was made; and sealed since, */
+	bool synced;          /* ... by who asked for it as it is */
 	uint64_t sealed_size; /* with so many bytes */
 	struct ranges present;
 	struct old_view view; /* newest named one; number 0: none */
@@ -200,6 +201,8 @@ static int read_sealed(struct replay *r, struct reader *in)
 	if (number == 0) {
 		x->sealed = version == x->version;
 		x->sealed_size = read_u64(in);
+		(void)read_bytes(in, 16); /* times, which the node's item says too */
+		x->synced = read_left(in) && read_u8(in); /* an older version did not tell */
 		return 0;
 	}
 	v = old_view(x, version, number);
@@ -557,6 +560,7 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 		rc = adopt_view(m, n, x, f);
 	file->facts.last_write_ns = now;
 	file->facts.last_release_ns = now;
+	file->facts.clean_close_is_sync = x->sealed && x->synced;
 	if (x->sealed)
 		file->facts.clean_close_ns = now;
 	else

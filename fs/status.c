@@ -57,6 +57,7 @@ char *status_json(struct mount *m)
 	(void)json_object_set_new(j, "good_age_seconds", seconds((double)c.good_age_ns));
 	(void)json_object_set_new(j, "objection", json_text(c.objection));
 	(void)json_object_set_new(j, "held_by", json_text(c.holder));
+	(void)json_object_set_new(j, "torn", json_text(c.torn));
 	(void)json_object_set_new(j, "commits", json_integer((json_int_t)c.commits));
 	(void)json_object_set_new(j, "dirty_bytes", json_integer((json_int_t)c.dirty_bytes));
 	(void)json_object_set_new(j, "flush_seconds", flush_seconds(c.dirty_bytes, l.rate_bps));

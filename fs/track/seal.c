@@ -27,6 +27,8 @@ bool sealed(const struct seal_facts *s, const struct track_policy *p, uint64_t n
 {
 	if (s->last_write_ns == 0)
 		return true;
+	if (s->torn && !s->clean_close_is_sync)
+		return false;
 	if (s->clean_close_ns < s->last_write_ns)
 		return mapped_write_is_over(s, p, now_ns);
 	return !s->clean_close_is_pid0 || passed(s->last_write_ns, p->pid0_still_ns, now_ns);
@@ -66,22 +68,24 @@ bool is_log(const struct log_facts *l, const struct track_policy *p, uint64_t no
 }
 
 /* Nobody will finish it: let go once the work has gone on elsewhere, or after `patience`. */
-static uint64_t killed_until(const struct seal_facts *s, const struct track_policy *p)
+static uint64_t given_up_until(const struct seal_facts *s, const struct track_policy *p, uint64_t since_ns)
 {
-	if (s->newest_other_seal_ns > s->killed_ns)
+	if (s->newest_other_seal_ns > since_ns)
 		return s->newest_other_seal_ns;
-	return s->killed_ns + p->patience_ns;
+	return since_ns + p->patience_ns;
 }
 
 /* When an unsealed file lets go by time alone, whatever the time is now. */
 static uint64_t unsealed_until(const struct seal_facts *s, const struct track_policy *p)
 {
-	if (s->clean_close_ns >= s->last_write_ns) /* by pid 0 */
+	if (s->torn && !s->writers_open)
+		return given_up_until(s, p, later(s->clean_close_ns, s->last_write_ns));
+	if (s->clean_close_ns >= s->last_write_ns && !s->torn) /* by pid 0 */
 		return s->last_write_ns + p->pid0_still_ns;
 	if (s->writers_open)
 		return s->first_writer_open_ns + p->writer_long_ns;
 	if (s->killed_ns)
-		return killed_until(s, p);
+		return given_up_until(s, p, s->killed_ns);
 	if (s->last_write_unknown)
 		return later(s->last_write_ns, s->last_release_ns) + p->mapped_still_ns;
 	return later(s->last_write_ns, s->last_release_ns) + p->patience_ns;

@@ -5,7 +5,8 @@
  * Thread: any.
  *
  * I1: a writer that dies of a signal or with a status other than 0 seals nothing.
- * I2: what is sealed was left by its last writer, or synced, after the last byte was changed.
+ * I2: what is sealed was left by its last writer, or synced, after the last byte was changed; and
+ *     what was only left is not torn by its own header (whole.h).
  * I3: every reason to hold a quiet moment back ends by time, so no file can hold it for ever.
  */
 #ifndef HOLDFAST_FS_TRACK_SEAL_H
@@ -20,14 +21,18 @@
  * What the mount notes, and when:
  *   open for writing      writers_open, first_writer_open_ns if it was the first; killed_ns = 0
  *   create, O_TRUNC       last_write_ns: an empty file is a content too
- *   write, fallocate, ..  last_write_ns, last_write_unknown; copy_file_range as well
+ *   write, fallocate, ..  last_write_ns, last_write_unknown; copy_file_range as well; what was
+ *                         known of the bytes as they were, torn and clean_close_is_sync, is void
  *   truncate by path      last_write_ns and clean_close_ns: nobody will close it
- *   fsync, msync          clean_close_ns, clean_close_is_pid0 = false (the whole file is synced)
+ *   fsync, msync          clean_close_ns, clean_close_is_pid0 = false (the whole file is synced);
+ *                         clean_close_is_sync, unless each write is synced (O_SYNC): who asks for
+ *                         that asks for the bytes as they are, whatever their header says
  *   FLUSH                 of the process that wrote last (or by pid 0): death_of() says
  *                         CLOSE_CLEAN: clean_close_ns, clean_close_is_pid0 = pid is 0
  *                         CLOSE_DYING or CLOSE_UNKNOWN: killed_ns, and clean_close_ns stays
  *                         (a clean close that was noted later in time wins by itself)
  *   RELEASE of a writer   writers_open, last_release_ns; first_writer_open_ns = 0 with the last
+ *   once it would be sealed, whole_look() says WHOLE_TORN: torn
  * A file that was never touched in this mount has only zeros, and is sealed.
  */
 struct seal_facts {
@@ -40,6 +45,8 @@ struct seal_facts {
 	uint32_t writers_open;
 	bool last_write_unknown;       /* by a mapping: the kernel does not say who */
 	bool clean_close_is_pid0;      /* by a process of another PID namespace */
+	bool clean_close_is_sync;      /* asked for by fsync or msync since the last write */
+	bool torn;                     /* incomplete by its own header */
 };
 
 struct log_facts {

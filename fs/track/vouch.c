@@ -360,7 +360,9 @@ static enum vouch_verdict judge_quiet(const struct vouch_input *in, const struct
 		return VOUCH_GOOD;
 	why->objection = 1;
 	why->again_ns = in->ack_ns ? in->ack_ns + p->ack_wait_ns : 0;
-	if (in->holder)
+	if (in->holder && in->torn)
+		(void)snprintf(why->text, sizeof(why->text), "%.255s: %.60s", in->holder, in->torn);
+	else if (in->holder)
 		(void)snprintf(why->text, sizeof(why->text), "%.300s is being written", in->holder);
 	else
 		(void)snprintf(why->text, sizeof(why->text), "files were changing");

@@ -92,6 +92,7 @@ struct vouch_dir; /* one directory of the input */
 struct vouch_input {
 	bool quiet;            /* N was frozen quiet */
 	const char *holder;    /* if not: the file that held it back, or NULL; borrowed */
+	const char *torn;      /* ... and what it lacks by its own header, or NULL: it is written */
 	uint64_t changed_ns;   /* first change but of logs after N was frozen; 0: still as in N */
 	uint64_t ack_ns;       /* since when sync, fsync=remote or umount waits; 0: nobody does */
 	uint64_t notice_ns;    /* T: from notice to deadline; 0: no notice */

@@ -452,6 +452,110 @@ static void a_journal_that_has_to_be_long_is_not_written_anew_again_and_again(vo
 	machine_lose(x);
 }
 
+/* ---- torn by its header ---- */
+
+#define HALF_A_ZIP "PK\3\4 and so on"
+#define EMPTY_ZIP_HEAD "PK\5\6"
+
+static const char empty_zip[22] = EMPTY_ZIP_HEAD;
+
+static const char *torn_of(struct machine *x)
+{
+	static char text[320];
+	struct commit_status s;
+
+	committer_status(&x->m, &s);
+	snprintf(text, sizeof(text), "%s", s.torn);
+	return text;
+}
+
+static void half_a_zip_that_was_closed_stays_as_it_was(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_put(x, "ck.pt", "the one before");
+	machine_sync(x);
+	do_put(x, "ck.pt", HALF_A_ZIP);
+	do_put(x, "new.pt", HALF_A_ZIP);
+	do_put(x, "other", "whole");
+	machine_sync(x);
+	assert_non_null(strstr(torn_of(x), ".pt: zip without its directory"));
+	assert_good_is(*state, "/ck.pt 100644 x1 the one before\n/other 100644 x1 whole\n");
+
+	do_put(x, "ck.pt", "the one after");
+	do_put(x, "new.pt", "whole now");
+	machine_sync(x);
+	assert_string_equal(torn_of(x), "");
+	assert_good_is(*state, "/ck.pt 100644 x1 the one after\n/new.pt 100644 x1 whole now\n/other 100644 x1 whole\n");
+	machine_lose(x);
+}
+
+static void half_a_zip_is_not_what_the_next_overwrite_keeps(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_put(x, "ck.pt", "the one before");
+	do_put(x, "ck.pt", HALF_A_ZIP); /* whole, but in no commit: named by the overwrite */
+	do_put_half(x, "ck.pt", "by one who died");
+	machine_sync(x);
+	assert_good_is(*state, "/ck.pt 100644 x1 the one before\n");
+	machine_lose(x);
+}
+
+static void half_a_zip_that_was_synced_is_taken_as_it_is(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h;
+
+	do_put(x, "part.zip.aa", HALF_A_ZIP);
+	machine_sync(x);
+	assert_good_is(*state, "");
+	h = do_open(x, "part.zip.aa", O_RDONLY); /* sync(1) */
+	assert_int_equal(file_fsync(&x->m, h), 0);
+	do_close(x, h, getpid());
+	assert_string_equal(torn_of(x), "");
+	machine_restart(x);
+	machine_sync(x);
+	assert_good_is(*state, "/part.zip.aa 100644 x1 " HALF_A_ZIP "\n");
+	machine_lose(x);
+}
+
+static void half_a_zip_by_synced_writes_is_half_a_zip(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h = do_open(x, "a", O_CREAT | O_WRONLY | O_SYNC);
+
+	do_write(x, h, HALF_A_ZIP, strlen(HALF_A_ZIP), 0, getpid());
+	assert_int_equal(file_fsync(&x->m, h), 0); /* as the kernel does behind the write */
+	do_close(x, h, getpid());
+	machine_sync(x);
+	assert_good_is(*state, "");
+	machine_lose(x);
+}
+
+/* numpy closes a second descriptor of what it goes on to write. */
+static void a_zip_goes_on_behind_a_close_and_a_killed_daemon(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct handle *h = do_open(x, "a.npz", O_CREAT | O_WRONLY);
+	struct handle *again;
+
+	do_write(x, h, "PK\3\4", 4, 0, getpid());
+	assert_int_equal(file_flush(&x->m, h, getpid()), 0);
+	machine_sync(x);
+	assert_good_is(*state, "");
+	do_write(x, h, "more", 4, 4, getpid()); /* not sealed any more, for the journal too */
+	file_release(&x->m, h);
+	machine_restart(x);
+	assert_string_equal(torn_of(x), "");
+	again = do_open(x, "a.npz", O_WRONLY);
+	do_write(x, again, empty_zip, sizeof(empty_zip), 0, getpid());
+	do_close(x, again, getpid());
+	machine_sync(x);
+	assert_string_equal(torn_of(x), "");
+	machine_lose(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +574,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_emptied_by_another_process_is_sealed_by_its_close, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_log_written_while_it_is_frozen_is_whole_in_the_next_moment, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_was_written_through_a_mapping_is_there_after_the_umount, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(half_a_zip_that_was_closed_stays_as_it_was, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(half_a_zip_is_not_what_the_next_overwrite_keeps, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(half_a_zip_that_was_synced_is_taken_as_it_is, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(half_a_zip_by_synced_writes_is_half_a_zip, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_zip_goes_on_behind_a_close_and_a_killed_daemon, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(half_a_set_is_not_found_whole_by_the_daemon_that_goes_on, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(the_daemon_that_goes_on_knows_what_was_objected_to, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_was_whole_before_a_restart_is_good_without_a_wait, rig_make, rig_end),

@@ -99,6 +99,7 @@ struct vouch_case {
 	const char *text;    /* has to be in the reason */
 	uint64_t changed_s, ack_s, notice_s;
 	bool unquiet, unsealed_growing;
+	const char *torn;
 };
 
 #define HF_100 "=config.json =model.safetensors =optimizer.pt =trainer_state.json"
@@ -114,6 +115,9 @@ static const struct vouch_case cases[] = {
 	/* 1: quiet */
 	{"not quiet", {"=.: =a.pt"},
 	 NOT_YET(100, 1, 0, "a.pt is being written"), .unquiet = true},
+	{"not quiet for half a file that was closed", {"=.: =a.pt"},
+	 NOT_YET(100, 1, 0, "a.pt: zip without its directory"), .unquiet = true,
+	 .torn = "zip without its directory"},
 	{"not quiet, sync came 9 s ago", {"=.: =a.pt"}, NOT_YET(100, 1, 101, "a.pt"), .ack_s = 91,
 	 .unquiet = true},
 	{"not quiet, sync came 10 s ago", {"=.: =a.pt"}, GOOD(100), .ack_s = 90, .unquiet = true},
@@ -314,6 +318,7 @@ static void run_case(const struct vouch_case *c)
 
 	in.quiet = !c->unquiet;
 	in.holder = "a.pt";
+	in.torn = c->torn;
 	in.changed_ns = S(c->changed_s);
 	in.ack_ns = S(c->ack_s);
 	in.notice_ns = S(c->notice_s);
