@@ -394,7 +394,10 @@ static void nothing_to_commit(struct committer *c, bool quiet)
 	if (c->flying || c->pending)
 		return;
 	c->newest_seq = c->m->nodes.seq;
-	c->newest_quiet = c->newest_quiet || quiet;
+	if (quiet && !c->newest_quiet) {
+		c->newest_quiet = true;
+		c->vouch_ns = mount_now(c->m); /* that was the objection */
+	}
 	if (c->good != c->newest)
 		return;
 	c->durable_seq = c->m->nodes.seq;

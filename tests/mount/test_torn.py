@@ -177,6 +177,18 @@ def test_status_and_log_name_a_torn_file_and_a_sync_is_not_held_by_it(file_machi
     assert (m.path / "other").exists()
 
 
+def test_a_torn_file_holds_nothing_back_after_patience(machines, file_store):
+    m = machines(file_store, patience="2").mount()
+    write_new(m.path / "before", b"x")
+    m.sync()
+    good = m.status()["good"]
+    write_new(m.path / "ck.pt", half_a_zip())
+    write_new(m.path / "other", b"x")  # by the same process: no sign that the work goes on elsewhere
+    assert m.until(lambda s: s["good"] > good, "the good moment moves")["torn"]
+    m.replace()
+    assert sorted(os.listdir(m.path)) == ["before", "other"]
+
+
 def test_a_torn_file_that_was_synced_is_stored_as_it_is(file_machine):
     m, data = file_machine, half_a_zip()
     write_new(m.path / "split.zip.aa", data)
