@@ -335,6 +335,13 @@ static void file_seals(struct mount *m, struct node *n, uint64_t now, bool pid0,
 	note_sealed(w, n, 0, file_size(n), &n->attr);
 }
 
+static void file_killed(struct file *f, uint64_t now, pid_t tid, pid_t tgid)
+{
+	f->facts.killed_ns = now;
+	f->writer_tid = tid;
+	f->writer_tgid = tgid;
+}
+
 int file_flush(struct mount *m, struct handle *h, pid_t tid)
 {
 	struct file *f = h->node->file;
@@ -351,11 +358,13 @@ int file_flush(struct mount *m, struct handle *h, pid_t tid)
 	mount_lock(m);
 	now = mount_now(m);
 	/* Under a write of another thread it is none: that write ends later. */
-	if (f->changed && !f->live_is_sealed && !f->writing && (!tid || !f->writer_tgid || f->writer_tgid == tgid)) {
-		if (kind == CLOSE_CLEAN)
+	if (f->changed && !f->live_is_sealed && !f->writing) {
+		bool wrote_last = !tid || !f->writer_tgid || f->writer_tgid == tgid;
+
+		if (wrote_last && kind == CLOSE_CLEAN)
 			file_seals(m, h->node, now, tid == 0, tgid, &w);
-		else
-			f->facts.killed_ns = now;
+		else if (kind != CLOSE_CLEAN && (wrote_last || f->facts.last_write_unknown))
+			file_killed(f, now, tid, tgid); /* its mappings were written back before its files are closed */
 	}
 	rc = note_done(m, &w);
 	mount_unlock(m);
@@ -475,6 +484,8 @@ static int change_begin(struct mount *m, struct node *n, const struct change *x,
 		}
 		file_written(f, now);
 		f->facts.last_write_unknown = x->mapped;
+		if (x->mapped)
+			f->facts.killed_ns = 0; /* another than who was killed maps it, too */
 		f->only_grown = f->only_grown && (x->always_grows || x->from >= file_size(n));
 		f->writing++;
 		file_changes(m, n, now);

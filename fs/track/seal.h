@@ -29,7 +29,8 @@
  *                         that asks for the bytes as they are, whatever their header says
  *   FLUSH                 of the process that wrote last (or by pid 0): death_of() says
  *                         CLOSE_CLEAN: clean_close_ns, clean_close_is_pid0 = pid is 0
- *                         CLOSE_DYING or CLOSE_UNKNOWN: killed_ns, and clean_close_ns stays
+ *                         CLOSE_DYING or CLOSE_UNKNOWN: killed_ns, and clean_close_ns stays; so too
+ *                         of any writer if last_write_unknown, until it is written through a mapping
  *                         (a clean close that was noted later in time wins by itself)
  *   RELEASE of a writer   writers_open, last_release_ns; first_writer_open_ns = 0 with the last
  *   once it would be sealed, whole_look() says WHOLE_TORN: torn
