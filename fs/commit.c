@@ -818,8 +818,8 @@ static bool is_over(const struct committer *c, uint64_t deadline_ns)
 static int not_in_time(struct committer *c, struct fault *f)
 {
 	struct mount *m = c->m;
+	struct holder holder;
 	struct trouble t;
-	const char *holder;
 
 	trouble_find(m, &c->fault, &t);
 	if (t.text[0] && t.lasts_ns)
@@ -828,8 +828,10 @@ static int not_in_time(struct committer *c, struct fault *f)
 	if (t.text[0] || c->why.objection)
 		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.220s",
 				 t.text[0] ? t.text : c->why.text);
-	if (!moment_quiet(m, mount_now(m), &holder) && *holder)
-		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.200s is being written", holder);
+	if (!moment_quiet(m, mount_now(m), &holder) && holder.torn)
+		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.150s: %.80s", holder.name, holder.torn);
+	if (holder.name[0])
+		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.200s is being written", holder.name);
 	return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time");
 }
 

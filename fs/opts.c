@@ -271,7 +271,7 @@ enum word_kind {
 static const struct {
 	const char *name;
 	enum word_kind kind;
-} words[] = {
+} generic[] = {
 	{"exec", WORD_VFS}, {"noexec", WORD_VFS}, {"suid", WORD_VFS}, {"nosuid", WORD_VFS},
 	{"dev", WORD_VFS}, {"nodev", WORD_VFS},
 	{"sync", WORD_SYNC}, {"dirsync", WORD_VFS}, {"remount", WORD_REMOUNT},
@@ -316,9 +316,9 @@ static int set_word(struct mount_opts *o, enum word_kind kind, const char *word,
 
 static int parse_word(struct mount_opts *o, const char *word, struct fault *f)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(word, words[i].name) == 0)
-			return set_word(o, words[i].kind, word, f);
+	for (size_t i = 0; i < sizeof(generic) / sizeof(generic[0]); i++)
+		if (strcmp(word, generic[i].name) == 0)
+			return set_word(o, generic[i].kind, word, f);
 	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0)
 		return 0;
 	return fault_set(f, -EINVAL, FAULT_FINAL, "option %s is not known; holdfast-mount(8) lists them", word);
