@@ -712,7 +712,7 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	cond_init_monotonic(&c->wake);
 	cond_init_monotonic(&c->moved);
 	m->committer = c;
-	c->gains = gains_new();
+	c->gains = gains_new(m);
 	c->sender = c->gains ? sender_new(m) : NULL;
 	if (c->sender) {
 		learn_gains(c, at);

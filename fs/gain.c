@@ -11,9 +11,45 @@
 #include "fs/file.h"
 #include "fs/gain_priv.h"
 
-struct gains *gains_new(void)
+struct gains *gains_new(struct mount *m)
 {
-	return calloc(1, sizeof(struct gains));
+	struct gains *g = calloc(1, sizeof(*g));
+
+	if (g)
+		g->m = m;
+	return g;
+}
+
+int gains_pin(struct gains *g, struct node *dir)
+{
+	struct gain_pin *p;
+
+	HASH_FIND(hh, g->pins, &dir->id, sizeof(dir->id), p);
+	if (p)
+		return 0;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->id = dir->id;
+	HASH_ADD(hh, g->pins, id, sizeof(p->id), p);
+	dir->pins++;
+	return 0;
+}
+
+static void unpin_all(struct gains *g)
+{
+	struct gain_pin *p, *next;
+
+	mount_lock(g->m);
+	HASH_ITER(hh, g->pins, p, next) {
+		struct node *dir = node_find(&g->m->nodes, p->id);
+
+		dir->pins--;
+		node_release(&g->m->nodes, dir);
+		HASH_DEL(g->pins, p);
+		free(p);
+	}
+	mount_unlock(g->m);
 }
 
 void gains_clear(struct gains *g)
@@ -36,6 +72,7 @@ void gains_clear(struct gains *g)
 		free(d);
 	}
 	g->failed = false;
+	unpin_all(g);
 }
 
 void gains_free(struct gains *g)
@@ -88,6 +125,10 @@ int gains_dir(struct gains *g, struct mount *m, uint64_t id, struct gain_dir **o
 		}
 		d->id = id;
 		HASH_ADD(hh, g->dirs, id, sizeof(d->id), d);
+		if (gains_pin(g, n) < 0) {
+			free(path);
+			return -ENOMEM;
+		}
 	}
 	free(d->path);
 	d->path = path;

@@ -14,7 +14,8 @@
 
 struct gains;
 
-struct gains *gains_new(void); /* NULL: no memory */
+struct gains *gains_new(struct mount *m); /* NULL: no memory */
+/* Both take the lock, for the directories that the table held in memory. */
 void gains_free(struct gains *g);
 void gains_clear(struct gains *g);
 bool gains_none(const struct gains *g);

@@ -120,7 +120,7 @@ static void add_dir(struct gains *g, struct mount *m, struct vouch_input *in, st
 }
 
 /* A sibling that did not change: its names as they are. */
-static int add_sibling(struct mount *m, struct vouch_input *in, const char *path, uint64_t dir_id, const char *text)
+static int add_sibling(struct gains *g, struct mount *m, struct vouch_input *in, const char *path, uint64_t dir_id, const char *text)
 {
 	struct node *dir, *n;
 	struct name *name;
@@ -148,12 +148,13 @@ static int add_sibling(struct mount *m, struct vouch_input *in, const char *path
 			return 0;
 		}
 	}
+	rc = gains_pin(g, n);
 	vd = vouch_dir_add(in, path, VOUCH_KEPT, 0, n->attr.mtime_ns);
 	for (const struct name *e = n->table; e; e = e->hh.next)
 		if (e->base.id)
 			add_kept(m, in, vd, e);
 	mount_unlock(m);
-	return 0;
+	return rc;
 }
 
 static void pick_siblings(struct gains *g, struct mount *m, const struct node *parent, struct vouch_pick *pick)
@@ -203,7 +204,7 @@ static int add_siblings_of(struct gains *g, struct mount *m, struct vouch_input 
 			return -ENOMEM;
 		}
 		if (!vouch_has_dir(in, path))
-			rc = add_sibling(m, in, path, parent, pick.best[i].name);
+			rc = add_sibling(g, m, in, path, parent, pick.best[i].name);
 	}
 	return rc;
 }

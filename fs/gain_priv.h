@@ -36,7 +36,15 @@ struct gain_inode {
 	bool was_told, is_told;    /* its bytes have been counted */
 };
 
+/* A directory that was looked at: it stays in memory, or each verdict would ask the store for it. */
+struct gain_pin {
+	UT_hash_handle hh;
+	uint64_t id;
+};
+
 struct gains {
+	struct mount *m;
+	struct gain_pin *pins;
 	struct gain_dir *dirs;
 	struct gain_inode *inodes;
 	bool failed;
@@ -47,6 +55,8 @@ struct gains {
  * out, since it came and went between two commits and no name led to it when either was frozen.  0 or -ENOMEM.
  */
 int gains_dir(struct gains *g, struct mount *m, uint64_t id, struct gain_dir **out);
+/* Under lock; until the table is cleared.  -ENOMEM. */
+int gains_pin(struct gains *g, struct node *dir);
 /* Found or made; NULL: no memory. */
 struct gain *gains_name(struct gain_dir *d, const char *text);
 struct gain_inode *gains_inode(struct gains *g, uint64_t id);

@@ -369,12 +369,13 @@ static int children_of(struct mount *m, uint64_t id, struct children *q)
 /* Where it lies, unless a journal said so. */
 static void place(struct mount *m, const struct child *c)
 {
-	struct node *n;
+	struct node *n, *dir;
 
 	mount_lock(m);
 	n = node_find(&m->nodes, c->id);
-	if (n && !n->parent)
-		n->parent = c->dir;
+	dir = node_find(&m->nodes, c->dir);
+	if (n && dir && !n->parent)
+		node_set_parent(&m->nodes, n, dir);
 	if (n && !n->name)
 		node_named(n, c->dir, c->text);
 	mount_unlock(m);
@@ -560,8 +561,12 @@ int gains_of_states(struct gains *g, struct mount *m, struct state *good, struct
 		rc = bring_dirs(&x, f);
 	if (rc == 0)
 		rc = tell(&x);
+	if (rc < 0)
+		gains_clear(g);
+	mount_lock(m);
+	nodes_release(&m->nodes); /* what was looked through */
+	mount_unlock(m);
 	if (rc == 0)
 		return 0;
-	gains_clear(g);
 	return f->code ? rc : fault_errno(f, rc, "what commit %llu lacks", (unsigned long long)state_head(good)->number);
 }

@@ -81,18 +81,17 @@ int load_dir(struct mount *m, uint64_t id, struct fault *f)
 		return rc;
 	}
 	st = state_ref(m->state);
+	dir->pins++; /* were it let go and changed meanwhile, this state would be too old for it */
 	mount_unlock(m);
 
 	lanes_block_source(m->lanes, LOAD_DEADLINE_MS, &src);
 	rc = state_names(st, &src, id, collect, &items, f);
 	if (rc < 0)
-		return fault_in(f, "directory %llx", (unsigned long long)id);
+		(void)fault_in(f, "directory %llx", (unsigned long long)id);
 	mount_lock(m);
-	dir = node_find(&m->nodes, id);
-	if (!dir)
-		rc = -ENOENT;
-	else if (!dir->loaded) /* else another thread was faster, and may have changed it since */
+	if (rc == 0 && !dir->loaded) /* else another thread was faster, and may have changed it since */
 		rc = fill_dir(m, dir, &items);
+	dir->pins--;
 	mount_unlock(m);
 	return rc;
 }
@@ -186,7 +185,7 @@ int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct n
 		*out = node_find(&m->nodes, name->id);
 		if (*out) {
 			if (node_is_dir(*out))
-				(*out)->parent = (*dir)->id;
+				node_set_parent(&m->nodes, *out, *dir);
 			node_named(*out, (*dir)->id, text);
 			if (out_name)
 				*out_name = name;

@@ -245,6 +245,7 @@ static void promote_name(struct mount *m, const struct moment *x, const struct m
 {
 	struct name *e = mn->name;
 
+	e->dir->pins++; /* until settle: no state that it could be loaded from says so before */
 	e->base = mn->is;
 	if (e->id != e->base.id || e->changed_seq > x->seq)
 		return;
@@ -361,6 +362,12 @@ void moment_settle(struct mount *m, struct moment *x)
 		settle_note(&w, n);
 		n->pins--;
 		node_release(&m->nodes, n);
+	}
+	for (size_t i = 0; i < x->name_n; i++) {
+		struct node *dir = node_find(&m->nodes, x->names[i].dir);
+
+		if (--dir->pins == 0)
+			node_release(&m->nodes, dir);
 	}
 	(void)note_done(m, &w); /* a failed journal is sticky: the next change says so */
 }

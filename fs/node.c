@@ -86,6 +86,7 @@ void xattrs_free(struct xattr *v, uint32_t n)
 static void node_drop(struct nodes *t, struct node *n)
 {
 	HASH_DEL(t->by_id, n);
+	t->dropped++;
 	list_remove(&n->dirty);
 	xattrs_free(n->xattrs, n->xattr_n);
 	free(n->symlink);
@@ -169,19 +170,67 @@ struct node *node_from_record(struct nodes *t, struct inode_rec *rec)
 	return n;
 }
 
-void node_release(struct nodes *t, struct node *n)
+/* All names are as the newest state says: they come back when they are asked for. */
+static bool names_may_go(const struct node *dir)
 {
-	if (n->lookups || n->opens || n->pins || list_on(&n->dirty) || n->table || n->id == ROOT_ID)
-		return;
+	for (const struct name *e = dir->table; e; e = e->hh.next)
+		if (list_on(&e->dirty) || e->id != e->base.id)
+			return false;
+	return true;
+}
+
+static bool may_go(const struct node *n)
+{
+	if (n->lookups || n->opens || n->pins || n->inner || list_on(&n->dirty) || n->id == ROOT_ID)
+		return false;
 	/* Its record has still to be changed or removed (I3). */
 	if (!node_is_dir(n) && n->names != n->links)
-		return;
+		return false;
 	if (n->file && (n->file->streaming || n->file->writing || n->file->fetching.n))
-		return;
+		return false;
 	/* A content here is worth keeping while any name leads to it. */
 	if (n->file && n->file->live && (n->names || n->links))
+		return false;
+	return names_may_go(n);
+}
+
+void node_set_parent(struct nodes *t, struct node *n, struct node *dir)
+{
+	struct node *old = n->parent ? node_find(t, n->parent) : NULL;
+
+	if (old == dir)
 		return;
-	node_drop(t, n);
+	if (old)
+		old->inner--;
+	dir->inner += dir != n; /* the root is its own */
+	n->parent = dir->id;
+}
+
+void node_release(struct nodes *t, struct node *n)
+{
+	while (n && may_go(n)) {
+		struct node *above = node_is_dir(n) && n->parent ? node_find(t, n->parent) : NULL;
+		struct name *e, *next;
+
+		HASH_ITER(hh, n->table, e, next)
+			name_drop(t, e);
+		node_drop(t, n);
+		if (above)
+			above->inner--;
+		n = above;
+	}
+}
+
+void nodes_release(struct nodes *t)
+{
+	uint64_t *ids = calloc(HASH_COUNT(t->by_id) + 1, sizeof(*ids)); /* one may take others with it */
+	size_t n = 0;
+
+	for (const struct node *x = t->by_id; ids && x; x = x->hh.next)
+		ids[n++] = x->id;
+	for (size_t i = 0; i < n; i++)
+		node_release(t, node_find(t, ids[i]));
+	free(ids);
 }
 
 uint8_t node_type(const struct node *n)

@@ -6,7 +6,8 @@
  * the name or node is on a dirty list; a freeze walks these lists and nothing else.
  *
  * I1: a name or node that is not dirty has live == base.
- * I2: a node stays while the kernel knows it (lookups), it is open, dirty, or holds a content here.
+ * I2: a node stays while the kernel knows it (lookups), it is open, dirty, or holds a content here.  A
+ *     directory stays with all its names: while one of them is dirty, or a directory in it is in memory, too.
  * I3: `links` counts the names of a node in the base; a record is removed when it would reach 0.
  *
  * Thread: everything here is under the mount's lock.
@@ -109,7 +110,8 @@ struct node {
 	/* directories */
 	struct name *table;
 	bool loaded;           /* every name of the base is in the table */
-	uint64_t parent;       /* directories only: the id, as it may outlive its parent; the root's is its own */
+	unsigned inner;        /* directories in memory whose parent it is */
+	uint64_t parent;       /* directories only; set by node_set_parent(): the id, as it may outlive its parent; the root's is its own */
 	/* regular files */
 	struct file *file;
 	UT_hash_handle hh;
@@ -121,6 +123,7 @@ struct nodes {
 	struct list handles; /* open files: struct handle */
 	uint64_t seq; /* change counter: moments and syncs compare against it */
 	size_t name_n;
+	size_t dropped; /* nodes, since their memory was last given back to the system */
 };
 
 /* What stands on the dirty lists. */
@@ -134,12 +137,16 @@ void nodes_fini(struct nodes *t); /* frees every node and name; contents are unr
 struct node *node_find(struct nodes *t, uint64_t id);
 /* The directory that a directory is in; NULL for the root, and where it is gone. */
 struct node *node_parent(struct nodes *t, const struct node *dir);
+/* A directory lies in another one, which is in memory. */
+void node_set_parent(struct nodes *t, struct node *n, struct node *dir);
 /* A new node in the table; NULL: no memory.  Regular files get a struct file. */
 struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct inode_attr *attr);
 /* From a record of the base: takes symlink, xattrs and extents over. */
 struct node *node_from_record(struct nodes *t, struct inode_rec *rec);
-/* Let it go if I2 allows. */
+/* Let it go if I2 allows, and the directories above that were waiting for it.  A directory: looks at all its names. */
 void node_release(struct nodes *t, struct node *n);
+/* Of all there are.  Short of memory they stay. */
+void nodes_release(struct nodes *t);
 static inline bool node_is_dir(const struct node *n)
 {
 	return (n->attr.mode & 0170000) == 0040000;

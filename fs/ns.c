@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -13,6 +14,7 @@
 #include "fs/file.h"
 
 #define LINK_MOST 65000
+#define TRIM_EVERY 16384 /* nodes forgotten: some 10 MB with their names */
 #define XATTR_BYTES_MOST (64u << 10) /* of one inode: it all stands in one record */
 
 static int64_t wall(const struct mount *m)
@@ -84,6 +86,7 @@ int ns_lookup(struct mount *m, uint64_t dir_id, const char *text, struct ns_attr
 void ns_forget(struct mount *m, uint64_t id, uint64_t count)
 {
 	struct node *n;
+	bool many;
 
 	mount_lock(m);
 	n = node_find(&m->nodes, id);
@@ -91,7 +94,12 @@ void ns_forget(struct mount *m, uint64_t id, uint64_t count)
 		n->lookups -= count < n->lookups ? count : n->lookups;
 		node_release(&m->nodes, n);
 	}
+	many = m->nodes.dropped >= TRIM_EVERY;
+	if (many)
+		m->nodes.dropped = 0;
 	mount_unlock(m);
+	if (many)
+		(void)malloc_trim(0); /* small pieces, which the allocator would keep */
 }
 
 /* lock, with a node that the kernel knows. */
@@ -199,7 +207,7 @@ static struct node *make_node(struct mount *m, struct node *dir, mode_t mode, de
 	n->names = 1;
 	if (S_ISDIR(mode)) {
 		n->loaded = true; /* nothing of it in the store */
-		n->parent = dir->id;
+		node_set_parent(&m->nodes, n, dir);
 	}
 	if (target && !(n->symlink = strdup(target))) {
 		n->names = 0;
@@ -421,19 +429,19 @@ static int rename_allowed(struct mount *m, const struct renaming *r, unsigned fl
 	return node_is_dir(r->n) ? -ENOTDIR : 0;
 }
 
-static void moved_dir(struct node *n, struct node *from, struct node *to)
+static void moved_dir(struct mount *m, struct node *n, struct node *from, struct node *to)
 {
 	if (!node_is_dir(n) || from == to)
 		return;
 	from->attr.nlink--;
 	to->attr.nlink++;
-	n->parent = to->id;
+	node_set_parent(&m->nodes, n, to);
 }
 
 static void rename_exchange(struct mount *m, struct renaming *r)
 {
-	moved_dir(r->n, r->dir, r->to_dir);
-	moved_dir(r->over, r->to_dir, r->dir);
+	moved_dir(m, r->n, r->dir, r->to_dir);
+	moved_dir(m, r->over, r->to_dir, r->dir);
 	r->name->cut = r->to_name->cut = true;
 	name_set(m, r->name, r->over);
 	name_set(m, r->to_name, r->n);
@@ -444,7 +452,7 @@ static void rename_plain(struct mount *m, struct renaming *r, struct note *w)
 {
 	if (r->over)
 		drop_name_of(m, r->to_dir, r->over, w);
-	moved_dir(r->n, r->dir, r->to_dir);
+	moved_dir(m, r->n, r->dir, r->to_dir);
 	r->name->cut = true;
 	name_set(m, r->name, NULL);
 	name_set(m, r->to_name, r->n);

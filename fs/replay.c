@@ -446,7 +446,7 @@ static int apply_name(struct mount *m, const struct run_item *item, struct fault
 	if (n) {
 		node_named(n, dir_id, name->text);
 		if (node_is_dir(n))
-			n->parent = dir->id;
+			node_set_parent(&m->nodes, n, dir);
 	}
 	return 0;
 }
@@ -710,12 +710,10 @@ int replay_apply(struct replay *r, struct mount *m, struct fault *f)
 		rc = apply_file(r, m, x, f);
 	if (rc == 0 && r->gaps)
 		s.moved = salvage_nameless(m);
-	for (struct node *n = m->nodes.by_id, *next; n; n = next) { /* what apply_node() held */
-		next = n->hh.next;
+	for (struct node *n = m->nodes.by_id; n; n = n->hh.next) /* what apply_node() held */
 		if (n->id != ROOT_ID)
 			n->lookups = 0;
-		node_release(&m->nodes, n);
-	}
+	nodes_release(&m->nodes);
 	if (rc < 0)
 		return fault_in(f, "journal");
 	rc = content_dir_sweep(m->contents, sweep_keeps, &s);

@@ -20,7 +20,7 @@ static void freeze(struct machine *x, struct moment **out)
 /* It becomes the base, and what vouch() would then be asked. */
 static struct told promote(struct machine *x, struct moment *moment)
 {
-	struct told t = {.in = VOUCH_INPUT_EMPTY, .gains = gains_new()};
+	struct told t = {.in = VOUCH_INPUT_EMPTY, .gains = gains_new(&x->m)};
 
 	assert_non_null(t.gains);
 	mount_lock(&x->m);
@@ -185,7 +185,7 @@ static struct state *state_now(struct machine *x)
 
 static struct told tell_since(struct machine *x, struct state *good)
 {
-	struct told t = {.in = VOUCH_INPUT_EMPTY, .gains = gains_new()};
+	struct told t = {.in = VOUCH_INPUT_EMPTY, .gains = gains_new(&x->m)};
 	struct fault f = FAULT_NONE;
 
 	assert_non_null(t.gains);

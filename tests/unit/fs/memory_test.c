@@ -94,11 +94,72 @@ static void the_cache_drops_what_was_used_longest_ago_and_no_more(void **state)
 	machine_lose(x);
 }
 
+static uint64_t nodes(struct machine *x)
+{
+	uint64_t names, n;
+
+	ns_counts(&x->m, &names, &n);
+	return n;
+}
+
+static void what_the_kernel_forgets_leaves_memory_with_its_directory(void **state)
+{
+	struct machine *x = machine_new(*state);
+	char path[32], *tree, *again;
+	struct walk w;
+
+	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
+	assert_int_equal(do_make(x, "d/in", S_IFDIR | 0755, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		snprintf(path, sizeof(path), "d/in/%d", i);
+		assert_int_equal(do_make(x, path, S_IFLNK | 0777, NULL), 0);
+	}
+	machine_sync(x);
+	machine_lose(x);
+	x = machine_new(*state);
+	tree = tree_of(x, false);
+	assert_int_equal(nodes(x), 23);
+	assert_int_equal(walk_to(x, "d/in", &w), 0);
+	mount_lock(&x->m); /* from above: a directory waits for those in it */
+	node_find(&x->m.nodes, w.dir)->lookups = 0;
+	node_release(&x->m.nodes, node_find(&x->m.nodes, w.dir));
+	mount_unlock(&x->m);
+	assert_int_equal(nodes(x), 23);
+	forget_all(x);
+	assert_int_equal(nodes(x), 1); /* the root */
+	again = tree_of(x, false);
+	assert_string_equal(again, tree);
+	free(tree);
+	free(again);
+	machine_lose(x);
+}
+
+static void a_directory_stays_while_a_name_in_it_is_not_committed(void **state)
+{
+	struct machine *x = machine_new(*state);
+	char *tree;
+
+	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "d/old", "old");
+	machine_sync(x);
+	do_put_half(x, "d/tmp", "half"); /* of these two the moment says something else */
+	assert_int_equal(do_rename(x, "d/tmp", "d/old", 0), 0);
+	machine_sync(x);
+	forget_all(x);
+	tree = tree_of(x, false);
+	assert_string_equal(tree, "/d 40755\n/d/old 100644 x1 half\n");
+	free(tree);
+	assert_good_is(*state, "/d 40755\n/d/old 100644 x1 old\n");
+	machine_lose(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_call_that_fails_leaves_no_reference, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(the_cache_drops_what_was_used_longest_ago_and_no_more, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(what_the_kernel_forgets_leaves_memory_with_its_directory, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_directory_stays_while_a_name_in_it_is_not_committed, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
