@@ -12,4 +12,12 @@
 #endif
 #include <fuse_lowlevel.h>
 
+/* libfuse asks for it since 3.17; an older one lets us change its reply to INIT, from 3.14 on: session.c. */
+#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
+#define FUSE_CAP_HANDLE_KILLPRIV_V2 0
+#define CHANGES_INIT_REPLY HAVE_FUSE_CUSTOM_IO
+#else
+#define CHANGES_INIT_REPLY 0
+#endif
+
 #endif

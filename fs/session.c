@@ -24,10 +24,11 @@ struct session {
 	pthread_t server;
 };
 
-#if HAVE_FUSE_CUSTOM_IO
+#if CHANGES_INIT_REPLY
 /*
  * The reply to INIT passes through here once: libfuse 3.14 cannot ask for HANDLE_KILLPRIV_V2, without
- * which the kernel sends a GETXATTR before each cached write.
+ * which the kernel sends a GETXATTR before each cached write.  One that can may refuse to let us: Debian's
+ * 3.18 is built without custom I/O.
  */
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
@@ -52,7 +53,17 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
 	return read(fd, buf, len);
 }
 
-static const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
+static int change_init_reply(struct fuse_session *fuse)
+{
+	static const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
+
+	return fuse_session_custom_io(fuse, &io, fuse_session_fd(fuse));
+}
+#else
+static int change_init_reply(struct fuse_session *fuse)
+{
+	return 0;
+}
 #endif
 
 /* fusermount3 goes by it; what we may not read says yes, so that fusermount3 says what is wrong. */
@@ -130,6 +141,7 @@ int session_new(struct mount *m, struct session **out, struct fault *f)
 	scoped(session_free) struct session *s = calloc(1, sizeof(*s));
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	char said[1024];
+	int rc;
 
 	if (!s || session_args(m, &args) < 0) {
 		fuse_opt_free_args(&args);
@@ -146,6 +158,9 @@ int session_new(struct mount *m, struct session **out, struct fault *f)
 	if (*said)
 		log_warn("%s: %s", m->opts.dir, said);
 	s->mounted = true;
+	rc = change_init_reply(s->fuse);
+	if (rc < 0)
+		return fault_errno(f, rc, "%s: session", m->opts.dir);
 	*out = take(&s);
 	return 0;
 }
@@ -214,11 +229,6 @@ int session_serve(struct session *s, struct fault *f)
 {
 	int rc;
 
-#if HAVE_FUSE_CUSTOM_IO
-	rc = fuse_session_custom_io(s->fuse, &io, fuse_session_fd(s->fuse));
-	if (rc < 0)
-		return fault_errno(f, rc, "%s: session", s->m->opts.dir);
-#endif
 	s->server = pthread_self();
 	raise_read_ahead(s->m);
 	rc = loop_of(s);
