@@ -55,15 +55,16 @@ static void run(char *const argv[])
 void utab_add(const char *uri, const char *dir)
 {
 	/* -i: it must not call us; -f: it is mounted. */
-	char *const argv[] = {"/bin/mount", "-i", "-f", "--no-canonicalize", "-t", TYPE, "-o", "_netdev",
-			      (char *)uri, (char *)dir, NULL};
+	char *const argv[] = {"/bin/mount", "-i",      "-f",        "--no-canonicalize", "-t", TYPE,
+			      "-o",         "_netdev", (char *)uri, (char *)dir,         NULL};
 
 	run(argv);
 }
 
 void utab_remove(const char *dir)
 {
-	char *const argv[] = {"/bin/umount", "-i", "--fake", "--no-canonicalize", (char *)dir, NULL};
+	char *const argv[] = {"/bin/umount",       "-i",        "--fake",
+			      "--no-canonicalize", (char *)dir, NULL};
 
 	/* mount(8) may have added one of its own; each call removes one. */
 	run(argv);

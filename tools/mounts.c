@@ -9,7 +9,8 @@
 
 #include "base/scope.h"
 
-#define TYPE "fuse.holdfast" /* numbers of file systems are used again: others may have ours by now */
+/* Numbers of file systems are used again: one of another type may have ours by now. */
+#define TYPE "fuse.holdfast"
 
 struct line {
 	struct mounts_fs fs;
