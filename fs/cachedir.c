@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -16,6 +17,9 @@
 
 #define OWNER_NAME "store" /* holds the id of the store it is a cache of */
 #define LOOKING "/ro"      /* where a read-only mount has its own */
+#define SMALLEST 16        /* part of the disk that the cache may have in any case */
+#define BALLAST_MOST (UINT64_C(64) << 20)
+#define BALLAST_PART 16    /* of a small cache, or a small disk */
 
 /* Where everybody may make one: it must be ours, and nobody else's to write to. */
 static int own_dir(const char *dir, struct fault *f)
@@ -168,8 +172,22 @@ static int default_size(struct mount *m, struct fault *f)
 		return 0;
 	if (fstatvfs(m->cache_fd, &st) < 0)
 		return fault_errno(f, -errno, "cache %s", m->opts.cache);
-	m->opts.cache_size = (uint64_t)st.f_bavail * st.f_frsize / 2;
+	/* What is here already takes from what is free; on a full disk 0 would be no limit at all. */
+	m->opts.cache_size = (uint64_t)st.f_frsize * MAX(st.f_bavail / 2, st.f_blocks / SMALLEST);
 	return 0;
+}
+
+/* For the journal, when the disk is full. */
+static int open_ballast(struct mount *m, struct fault *f)
+{
+	struct statvfs st;
+	uint64_t bytes = BALLAST_MOST, disk;
+
+	if (fstatvfs(m->cache_fd, &st) < 0)
+		return fault_errno(f, -errno, "cache %s", m->opts.cache);
+	disk = (uint64_t)st.f_blocks * st.f_frsize;
+	bytes = MIN(bytes, MIN(disk, m->opts.cache_size) / BALLAST_PART);
+	return ballast_open(m->cache_fd, bytes, &m->ballast, f);
 }
 
 int cachedir_open(struct mount *m, struct fault *f)
@@ -201,7 +219,9 @@ int cachedir_open(struct mount *m, struct fault *f)
 	rc = take_lock(m, f);
 	if (rc == 0)
 		rc = check_owner(m, f);
-	return rc < 0 ? rc : default_size(m, f);
+	if (rc == 0)
+		rc = default_size(m, f);
+	return rc < 0 ? rc : open_ballast(m, f);
 }
 
 /* By name: an open directory looks well after it was deleted.  All is made in this order, and stays. */

@@ -10,7 +10,7 @@
 
 /*
  * Opens m->opts.cache (made if absent; chosen from the store's id where it is NULL), locks it, checks or
- * writes whose store it caches: fills cache_fd and lock_fd.
+ * writes whose store it caches, holds ballast back: fills cache_fd, lock_fd and ballast.
  * Fails: -EBUSY another mount uses it; -ESTALE it is another store's; -ELOOP it lies in the mount point or
  * in the store, or they in it.
  */

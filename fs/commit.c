@@ -14,6 +14,7 @@
 #include "fs/gain.h"
 #include "fs/look.h"
 #include "fs/moment.h"
+#include "fs/park.h"
 #include "fs/replay.h"
 #include "fs/send.h"
 #include "store/log.h"
@@ -92,7 +93,7 @@ static void go_read_only(struct committer *c, const struct record_head *by)
 	(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "record %llu: %s has taken the store over",
 		       (unsigned long long)by->number, by->host);
 	pthread_cond_broadcast(&c->moved);
-	pthread_cond_broadcast(&m->arrived);
+	park_look(m); /* they get EROFS */
 	mount_unlock(m);
 	log_error("%s: %s; this mount is read-only from now on", m->opts.uri, m->why_read_only);
 }
@@ -500,6 +501,9 @@ static void landed(struct committer *c)
 		good_moved(c);
 	replay_compact(c->m);
 	evict_to_size(c->m);
+	mount_lock(c->m);
+	park_look(c->m);
+	mount_unlock(c->m);
 }
 
 /* An empty commit that says: the state so far is good.  It names itself, being that state. */

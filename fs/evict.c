@@ -2,13 +2,9 @@
 /* See evict.h. */
 #include "fs/evict.h"
 
-#include <time.h>
-
 #include "fs/file.h"
 
-#define WAIT_MS 200
-
-static bool is_over(const struct mount *m)
+bool evict_over(const struct mount *m)
 {
 	return m->opts.cache_size && content_dir_bytes(m->contents) > m->opts.cache_size;
 }
@@ -66,14 +62,26 @@ static void evict(struct mount *m, const struct candidate *c)
 void evict_to_size(struct mount *m)
 {
 	scoped(free) struct candidate *all = NULL;
-	size_t n = is_over(m) ? candidates(m, &all) : 0;
+	size_t n = evict_over(m) ? candidates(m, &all) : 0;
 
-	for (size_t i = 0; i < n && is_over(m); i++)
+	for (size_t i = 0; i < n && evict_over(m); i++)
 		evict(m, &all[i]);
 }
 
-/* Is there a closed and finished file whose commit will make it droppable?  Under lock. */
-static bool more_will_go(const struct mount *m)
+bool evict_some(struct mount *m, uint64_t bytes)
+{
+	scoped(free) struct candidate *all = NULL;
+	uint64_t before = content_dir_bytes(m->contents), now = before;
+	size_t n = candidates(m, &all);
+
+	for (size_t i = 0; i < n && now + bytes > before; i++) {
+		evict(m, &all[i]);
+		now = content_dir_bytes(m->contents);
+	}
+	return now < before;
+}
+
+bool evict_will_help(const struct mount *m)
 {
 	uint64_t now = mount_now(m);
 
@@ -82,30 +90,4 @@ static bool more_will_go(const struct mount *m)
 		    content_size(n->file->live) && file_is_sealed(m, n, now))
 			return true;
 	return false;
-}
-
-void evict_wait_room(struct mount *m)
-{
-	while (is_over(m) && !m->read_only) {
-		struct timespec at;
-		bool wait;
-
-		evict_to_size(m);
-		mount_lock(m);
-		wait = is_over(m) && more_will_go(m);
-		if (wait) {
-			(void)clock_gettime(CLOCK_REALTIME, &at);
-			at.tv_nsec += WAIT_MS * 1000000;
-			if (at.tv_nsec >= 1000000000) {
-				at.tv_sec++;
-				at.tv_nsec -= 1000000000;
-			}
-			m->room_wanted++; /* the committer then takes a moment that is not quiet */
-			(void)pthread_cond_timedwait(&m->arrived, &m->lock, &at);
-			m->room_wanted--;
-		}
-		mount_unlock(m);
-		if (!wait)
-			return;
-	}
 }

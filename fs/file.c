@@ -9,7 +9,6 @@
 
 #include "fs/cachedir.h"
 #include "fs/commit.h"
-#include "fs/evict.h"
 #include "fs/look.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
@@ -414,7 +413,14 @@ static struct content *live_ref(struct mount *m, struct node *n, bool *damaged)
 	return c;
 }
 
-ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off)
+/* As hydrate_start(); with w NULL this thread waits. */
+static int bytes_come(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
+		      struct awaited *w)
+{
+	return w ? hydrate_start(m, n, c, off, len, for_write, w) : hydrate(m, n, c, off, len, for_write);
+}
+
+ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off, struct awaited *w)
 {
 	bool damaged;
 	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
@@ -428,7 +434,7 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 		got = content_read(c, data, len, off);
 		if (got != -ENODATA)
 			break;
-		rc = hydrate(m, h->node, c, off, len, false);
+		rc = bytes_come(m, h->node, c, off, len, false, w);
 		if (rc < 0)
 			return rc;
 	}
@@ -511,7 +517,16 @@ static void change_end(struct mount *m, struct node *n, bool kill_priv)
 	mount_unlock(m);
 }
 
-ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped)
+/* Begun, and not done: it comes again. */
+static void change_put_off(struct mount *m, struct node *n)
+{
+	mount_lock(m);
+	n->file->writing--;
+	mount_unlock(m);
+}
+
+ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped,
+		   struct awaited *w)
 {
 	scoped(content_unref) struct content *c = NULL;
 	struct node *n = h->node;
@@ -520,11 +535,14 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 	ssize_t put;
 	int rc;
 
-	evict_wait_room(m);
 	rc = change_begin(m, n, &x, &c);
 	if (rc < 0)
 		return rc;
-	rc = content_is_whole(c) ? 0 : hydrate(m, n, c, off, len, true);
+	rc = content_is_whole(c) ? 0 : bytes_come(m, n, c, off, len, true, w);
+	if (rc == -EAGAIN) {
+		change_put_off(m, n);
+		return rc;
+	}
 	put = rc < 0 ? rc : content_write(c, data, len, off, h->appends, &at);
 	change_end(m, n, h->kill_priv);
 	if (put > 0)
@@ -637,25 +655,36 @@ off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence)
 
 #define COPY_PIECE (1u << 20)
 
+static ssize_t copy_piece(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off,
+			  uint8_t *piece, size_t len, pid_t tid, struct awaited *w)
+{
+	ssize_t got = file_read(m, from, piece, len, from_off, w);
+
+	return got > 0 ? file_write(m, to, piece, (size_t)got, to_off, tid, false, w) : got;
+}
+
 ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,
-		  pid_t tid)
+		  pid_t tid, struct awaited *w)
 {
 	size_t sum = 0, most = len < (64u << 20) ? len : (64u << 20);
 	scoped(free) uint8_t *piece = malloc(COPY_PIECE);
+	ssize_t put = 1;
 
 	if (!piece)
 		return -ENOMEM;
-	while (sum < most) {
+	while (sum < most && put > 0) {
 		size_t want = most - sum < COPY_PIECE ? most - sum : COPY_PIECE;
-		ssize_t got = file_read(m, from, piece, want, from_off + sum);
 
-		if (got > 0)
-			got = file_write(m, to, piece, (size_t)got, to_off + sum, tid, false);
-		if (got < 0)
-			return sum ? (ssize_t)sum : got;
-		if (got == 0)
-			break;
-		sum += (size_t)got;
+		put = copy_piece(m, from, from_off + sum, to, to_off + sum, piece, want, tid, w);
+		if (put > 0)
+			sum += (size_t)put;
+	}
+	if (sum == 0 || put >= 0)
+		return sum ? (ssize_t)sum : put;
+	if (w) { /* what it waits for now the next call asks for again */
+		mount_lock(m);
+		hydrate_leave(w);
+		mount_unlock(m);
 	}
 	return (ssize_t)sum;
 }

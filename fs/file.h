@@ -34,16 +34,25 @@ int file_flush(struct mount *m, struct handle *h, pid_t tid);
 void file_release(struct mount *m, struct handle *h);
 /* What the kernel left open: it does not wait for its last RELEASEs when a mount ends. */
 void file_release_all(struct mount *m);
-ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off);
-/* mapped: bytes of a mapping, written back by the kernel at a time of its own. */
-ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped);
+/*
+ * Where bytes have to come from the store first: with w NULL this thread waits, else -EAGAIN, and w is told when
+ * to try again (hydrate_start()).  The same of file_write() and file_copy().
+ */
+ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off, struct awaited *w);
+/*
+ * mapped: bytes of a mapping, written back by the kernel at a time of its own.  -ENOSPC: nothing was written, and
+ * the same write may be tried again; whether there is room is asked before (fs/room.h).
+ */
+ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t len, uint64_t off, pid_t tid, bool mapped,
+		   struct awaited *w);
 int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid);
 /* fdatasync(2) as well: what it leaves out costs nothing here. */
 int file_fsync(struct mount *m, struct handle *h);
 int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid);
 off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence);
+/* Ends early, with what was copied, where it would have to wait. */
 ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,
-		  pid_t tid);
+		  pid_t tid, struct awaited *w);
 
 /* ---- under lock ---- */
 /* A file was just made. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lazy restore: fetches into contents, waited for or ahead of the reader. */
+/* Lazy restore: fetches into contents, for somebody who waits or ahead of the reader. */
 #include "fs/hydrate.h"
 
 #include <errno.h>
@@ -19,8 +19,6 @@ struct hydration {
 	struct node *node; /* pinned: its last range may have come before the fetch is done */
 	struct content *content;
 	struct need need;
-	bool waited; /* by the thread that started it, which then frees it */
-	bool done;   /* under lock */
 };
 
 static void hydration_free(struct hydration *h)
@@ -41,13 +39,34 @@ static int deliver(struct fetch *x, struct fetch_item *i, const uint8_t *data, s
 	return content_fill(h->content, data, len, i->off);
 }
 
+/* Under lock.  Those for whom all has come that they asked for, or failed to: nobody else is woken. */
+static void wake_awaiting(struct node *n, const struct fetch *x, const struct fetch_item *i)
+{
+	uint64_t end = i->off + i->extent->length;
+	struct list *l, *next;
+
+	for (l = n->file->awaited.next; l != &n->file->awaited; l = next) {
+		struct awaited *w = awaited_of(l);
+
+		next = l->next;
+		if (w->off >= end || w->off + w->len <= i->off)
+			continue;
+		if (i->rc < 0 && x->rank == FETCH_NOW) /* after a prefetch that failed he tries himself */
+			w->rc = ballast_is_short(i->rc) ? i->rc : -EIO;
+		if (ranges_meets(&n->file->fetching, w->off, w->off + w->len))
+			continue;
+		list_remove(l);
+		w->came(w);
+	}
+}
+
 static void item_done(struct fetch *x, struct fetch_item *i)
 {
 	struct hydration *h = x->arg;
 
 	mount_lock(h->m);
 	(void)ranges_remove(&h->node->file->fetching, i->off, i->off + i->extent->length);
-	pthread_cond_broadcast(&h->m->arrived);
+	wake_awaiting(h->node, x, i);
 	mount_unlock(h->m);
 }
 
@@ -55,52 +74,56 @@ static void fetch_done(struct fetch *x)
 {
 	struct hydration *h = x->arg;
 	struct mount *m = h->m;
-	bool waited;
 
+	if (x->rc < 0 && x->rank == FETCH_NOW && !ballast_is_short(x->rc))
+		log_error("read of inode %llx (%s): %s", (unsigned long long)h->node->id, node_name(h->node), x->fault.text);
 	mount_lock(m);
 	h->node->pins--;
 	node_release(&m->nodes, h->node);
-	waited = h->waited;
-	h->done = true;
-	pthread_cond_broadcast(&m->arrived);
 	mount_unlock(m);
-	if (!waited)
-		hydration_free(h);
+	hydration_free(h);
 }
 
 /*
  * Leave out what is on its way, or has come since it was asked what is needed; note the rest as being
  * on its way.  Under lock: bytes are there before they cease to be on their way.
  */
-static size_t claim(struct node *n, struct hydration *h)
+static int claim(struct node *n, struct hydration *h)
 {
-	size_t kept = 0;
-
 	for (size_t i = 0; i < h->need.n; i++) {
 		uint64_t off = h->need.offs[i], end = off + h->need.extents.v[i].length;
 
 		if (ranges_meets(&n->file->fetching, off, end) || content_has(h->content, off, end))
 			continue;
 		if (ranges_add(&n->file->fetching, off, end) < 0)
-			break;
-		h->fetch.items[kept++] = (struct fetch_item){.extent = &h->need.extents.v[i], .off = off};
+			return -ENOMEM;
+		h->fetch.items[h->fetch.n++] = (struct fetch_item){.extent = &h->need.extents.v[i], .off = off};
 	}
-	return kept;
+	return 0;
 }
 
-/* Starts fetching what of `need` is not on its way.  *out: the hydration to wait for, or NULL.  Takes need over. */
-static int start(struct mount *m, struct node *n, struct content *c, struct need *need, enum fetch_rank rank, bool wait,
-		 struct hydration **out)
+/* Under lock.  False: all of it has come meanwhile. */
+static bool await(struct node *n, struct awaited *w, uint64_t off, uint64_t len)
+{
+	if (!ranges_meets(&n->file->fetching, off, off + len))
+		return false;
+	w->off = off;
+	w->len = len;
+	list_append(&n->file->awaited, &w->on);
+	return true;
+}
+
+static int hydration_new(struct mount *m, struct node *n, struct content *c, struct need *need, enum fetch_rank rank,
+			 struct hydration **out)
 {
 	struct hydration *h = calloc(1, sizeof(*h));
 	int rc = h ? content_hold(c) : -ENOMEM;
 
-	*out = NULL;
 	if (rc < 0) {
 		free(h);
 		return rc;
 	}
-	*h = (struct hydration){.m = m, .node = n, .content = content_ref(c), .need = *need, .waited = wait};
+	*h = (struct hydration){.m = m, .node = n, .content = content_ref(c), .need = *need};
 	*need = (struct need){.n = 0};
 	h->fetch = (struct fetch){.items = calloc(h->need.n, sizeof(*h->fetch.items)), .rank = rank, .arg = h,
 				  .deliver = deliver, .item_done = item_done, .done = fetch_done,
@@ -109,66 +132,97 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 		hydration_free(h);
 		return -ENOMEM;
 	}
-	mount_lock(m);
-	h->fetch.n = claim(n, h);
-	n->pins += h->fetch.n > 0;
-	mount_unlock(m);
-	if (h->fetch.n == 0) {
-		hydration_free(h);
-		return 0;
-	}
 	*out = h;
-	lanes_fetch(m->lanes, &h->fetch);
 	return 0;
 }
 
-static int wait_for(struct mount *m, struct node *n, struct hydration *h, uint64_t off, uint64_t len)
+/*
+ * Starts fetching what of `need`, which it takes over, is not on its way.  -EAGAIN: w, where it is not NULL, is
+ * told when [off, off+len) has come; 0: it has, or nobody waits.
+ */
+static int start(struct mount *m, struct node *n, struct content *c, struct need *need, enum fetch_rank rank, struct awaited *w,
+		 uint64_t off, uint64_t len)
 {
-	int rc = 0;
+	struct hydration *h;
+	bool fetches;
+	int rc = hydration_new(m, n, c, need, rank, &h);
 
-	mount_lock(m);
-	if (h) {
-		while (!h->done)
-			pthread_cond_wait(&m->arrived, &m->lock);
-		rc = h->fetch.rc;
-	} else { /* somebody else fetches it; if that fails we try ourselves */
-		while (ranges_meets(&n->file->fetching, off, off + len))
-			pthread_cond_wait(&m->arrived, &m->lock);
-	}
-	mount_unlock(m);
 	if (rc < 0)
-		log_error("read of inode %llx (%s): %s", (unsigned long long)n->id, node_name(n),
-			  h->fetch.fault.text);
-	return rc < 0 ? -EIO : 0;
+		return rc;
+	mount_lock(m);
+	rc = claim(n, h);
+	fetches = h->fetch.n > 0;
+	n->pins += fetches;
+	if (rc == 0 && w && await(n, w, off, len))
+		rc = -EAGAIN;
+	mount_unlock(m);
+	if (fetches)
+		lanes_fetch(m->lanes, &h->fetch);
+	else
+		hydration_free(h);
+	return rc;
+}
+
+int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
+		  struct awaited *w)
+{
+	scoped(need_fini) struct need need = {.n = 0};
+	int rc = content_needs(c, off, len, for_write, &need);
+
+	if (rc < 0 || need.n == 0)
+		return rc;
+	if (w->rc < 0) {
+		rc = w->rc;
+		w->rc = 0;
+		return rc;
+	}
+	return start(m, n, c, &need, FETCH_NOW, w, off, len);
+}
+
+void hydrate_leave(struct awaited *w)
+{
+	list_remove(&w->on);
+}
+
+/* ---- waiting in a thread ---- */
+
+struct sleeper {
+	struct awaited awaited;
+	pthread_cond_t woken;
+	bool came;
+};
+
+static void wake_sleeper(struct awaited *w)
+{
+	struct sleeper *s = (struct sleeper *)w;
+
+	s->came = true;
+	pthread_cond_signal(&s->woken);
 }
 
 int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write)
 {
-	for (;;) {
-		scoped(need_fini) struct need need = {.n = 0};
-		struct hydration *h;
-		int rc = content_needs(c, off, len, for_write, &need);
+	struct sleeper s = {.awaited.came = wake_sleeper, .woken = PTHREAD_COND_INITIALIZER};
+	int rc;
 
-		if (rc < 0 || need.n == 0)
-			return rc;
-		rc = start(m, n, c, &need, FETCH_NOW, true, &h);
-		if (rc < 0)
-			return rc;
-		rc = wait_for(m, n, h, off, len);
-		hydration_free(h);
-		if (rc < 0)
-			return rc;
+	while ((rc = hydrate_start(m, n, c, off, len, for_write, &s.awaited)) == -EAGAIN) {
+		mount_lock(m);
+		while (!s.came)
+			pthread_cond_wait(&s.woken, &m->lock);
+		s.came = false;
+		mount_unlock(m);
 	}
+	(void)pthread_cond_destroy(&s.woken);
+	return rc;
 }
 
 void hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len)
 {
 	scoped(need_fini) struct need need = {.n = 0};
-	struct hydration *h;
 
 	if (content_needs(c, off, len, false, &need) < 0 || need.n == 0)
 		return;
-	(void)start(m, n, c, &need, FETCH_SOON, false, &h); /* a hint: the reader will ask again */
+	(void)start(m, n, c, &need, FETCH_SOON, NULL, off, len); /* a hint: the reader will ask again */
 }
 
 static bool is_near(const struct reading *r, uint64_t off)

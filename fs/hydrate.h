@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that are in the store and not here yet.  A reader waits for what it needs; a prefetch does
- * not.  A range is fetched once, however many ask (file->fetching).  Thread: any, without the lock.
+ * Bytes that are in the store and not here yet.  Who reads them waits, in a thread or without one
+ * (struct awaited); a prefetch does not.  A range is fetched once, however many ask (file->fetching), and
+ * what comes wakes those who asked for it.  Thread: any, without the lock.
  */
 #ifndef HOLDFAST_FS_HYDRATE_H
 #define HOLDFAST_FS_HYDRATE_H
@@ -10,12 +11,26 @@
 
 #define READ_AHEAD_BYTES (8u << 20) /* what the kernel is to ask for at once */
 
+/* Somebody who waits for bytes of a file, which stays open meanwhile. */
+struct awaited {
+	struct list on; /* the file's; under lock, as all here */
+	uint64_t off, len;
+	int rc;         /* what he asked for cannot be had; the next hydrate_start() says so */
+	void (*came)(struct awaited *w); /* once for each -EAGAIN, under lock */
+};
+#define awaited_of(l) ((struct awaited *)((char *)(l) - offsetof(struct awaited, on)))
+
 /*
- * Fetch what [off, off+len) of c, a content of n, lacks, and wait.  for_write: only what a write there
- * would leave half absent.  -EIO with a log line naming file and chunk; the node is open meanwhile.
+ * Fetch what [off, off+len) of c, a content of n, lacks.  for_write: only what a write there would leave half
+ * absent.  0: nothing is lacking; -EAGAIN: it is on its way, and w->came() says when to look again (it may have
+ * done so already); -EIO, with a log line naming file and chunk; -ENOSPC: no room for what came.
  */
+int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
+		  struct awaited *w);
+void hydrate_leave(struct awaited *w); /* under lock: he does not wait any more; no harm if he does not */
+/* The same, and wait in this thread. */
 int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write);
-/* The same without waiting; failures are left to whoever reads. */
+/* Fetch without waiting; failures are left to whoever reads. */
 void hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len);
 
 /* Where one open file is read, as prefetch sees it.  Zeros at open; under the mount's lock. */

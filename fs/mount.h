@@ -17,6 +17,7 @@
 #include "fs/cache/journal.h"
 #include "fs/lane/lane.h"
 #include "fs/node.h"
+#include "fs/room.h"
 #include "fs/track/seal.h"
 #include "store/record.h"
 #include "store/state.h"
@@ -35,6 +36,8 @@ struct mount_opts {
 	unsigned slot, slots, attempt;
 	unsigned lanes;
 	bool compress;
+	bool full_gives_up;  /* a full cache's writers get ENOSPC after full_ns; else they wait as long as it can help */
+	uint64_t full_ns;
 	char *logs; /* patterns given, which policy.logs points at */
 	char vfs[64]; /* words for the kernel, each with a comma before it: ",noexec,nosuid" */
 	bool sync; /* each write as if fsync(2) followed it */
@@ -56,6 +59,7 @@ struct mount {
 	struct store_format format;
 	struct lanes *lanes;
 	int cache_fd;
+	struct ballast *ballast; /* of the cache's disk */
 	struct content_dir *contents;
 	struct journal *journal;
 	bool death_detection; /* exit codes of closers can be read */
@@ -66,7 +70,6 @@ struct mount {
 	char story[128];     /* how it started, for people */
 
 	pthread_mutex_t lock;
-	pthread_cond_t arrived; /* bytes came in, or failed to */
 
 	/* under lock: the namespace */
 	struct nodes nodes;
@@ -77,7 +80,10 @@ struct mount {
 	int read_only;       /* 0, or the errno that changes get */
 	char why_read_only[256];
 	bool cache_deleted;  /* changes get EIO; what was made before is committed as far as it is open */
-	unsigned room_wanted; /* writers that wait for a commit to make contents droppable */
+	_Atomic(enum room) room; /* see room.h; looked at without the lock */
+	_Atomic uint64_t room_looked_ns; /* as this */
+	uint64_t room_hope_ns;   /* when it was last seen that waiting may help */
+	unsigned room_wanted;    /* writers that wait for room */
 	/* An entry could not be written: nothing changes until the journal is written anew.  Set without the lock too. */
 	_Atomic bool journal_failed;
 	uint64_t compacted_bytes; /* what the journal came to when it was last written anew */
@@ -89,6 +95,8 @@ struct mount {
 
 	/* the committer's: see commit.h */
 	struct committer *committer;
+	/* requests that wait: see park.h; NULL without a session */
+	struct park *park;
 };
 
 /* Thread: any, under lock. */

@@ -58,7 +58,11 @@ bool nodes_all_clean(const struct nodes *t)
 
 static struct file *file_make(void)
 {
-	return calloc(1, sizeof(struct file));
+	struct file *f = calloc(1, sizeof(*f));
+
+	if (f)
+		list_init(&f->awaited);
+	return f;
 }
 
 static void file_drop(struct file *f)

@@ -86,6 +86,7 @@ struct file {
 	uint64_t used_ns;     /* when it was last closed */
 	/* hydration */
 	struct ranges fetching; /* on its way */
+	struct list awaited;    /* struct awaited: who waits for some of it */
 };
 
 struct node {

@@ -12,6 +12,7 @@
 #include "fs/file.h"
 #include "fs/hydrate.h"
 #include "fs/ns.h"
+#include "fs/park.h"
 #include "fs/vxattr.h"
 
 /* Every change passes through the kernel that caches, so what it knows stays true. */
@@ -113,9 +114,11 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 					FUSE_CAP_HANDLE_KILLPRIV_V2);
 	/* Copies twice and inverts write and rename: never. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+	/* With it whoever waits in an O_DIRECT call cannot be killed. */
+	conn->want &= ~(unsigned)FUSE_CAP_ASYNC_DIO;
 	conn->max_readahead = READ_AHEAD_BYTES;
-	conn->max_background = 64;
-	conn->congestion_threshold = 48;
+	conn->max_background = 256; /* what waits costs us a few bytes each */
+	conn->congestion_threshold = 192;
 	conn->time_gran = 1;
 }
 
@@ -451,29 +454,125 @@ static uint8_t *reply_buffer(size_t size)
 	return buf_reserve(b, size) == 0 ? b->data : NULL;
 }
 
+/* A READ, WRITE or COPY_FILE_RANGE, which may have to wait. */
+struct call {
+	struct parked parked;
+	struct mount *m;
+	struct handle *h, *to;
+	size_t size;
+	off_t off, to_off;
+	pid_t tid;
+	const char *data; /* the request's, until it is kept */
+	char *kept;
+};
+
+static struct call *call_of(struct parked *p)
+{
+	return (struct call *)p;
+}
+
+static void call_free(struct call *c)
+{
+	free(c->kept);
+	free(c);
+}
+
+static void run_call(fuse_req_t req, const struct call *as)
+{
+	struct call *c = malloc(sizeof(*c));
+
+	if (!c) {
+		reply_rc(req, -ENOMEM);
+		return;
+	}
+	*c = *as;
+	c->parked.req = req;
+	c->m = mount_of(req);
+	park_run(c->m, &c->parked);
+}
+
+static ssize_t run_read(struct parked *p)
+{
+	struct call *c = call_of(p);
+	uint8_t *data = reply_buffer(c->size);
+	ssize_t got = data ? file_read(c->m, c->h, data, c->size, (uint64_t)c->off, &p->bytes) : -ENOMEM;
+
+	if (ballast_is_short((int)got)) /* for the bytes that came */
+		room_disk_is_full(c->m);
+	return got;
+}
+
+static void answer_read(struct parked *p, ssize_t rc)
+{
+	struct call *c = call_of(p);
+
+	if (rc < 0)
+		reply_rc(p->req, (int)rc);
+	else /* this thread's buffer, which run_read() filled */
+		(void)fuse_reply_buf(p->req, (const char *)reply_buffer(c->size), (size_t)rc);
+	call_free(c);
+}
+
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	uint8_t *data = reply_buffer(size);
-	ssize_t got = data ? file_read(mount_of(req), handle_of(fi), data, size, (uint64_t)off) : -ENOMEM;
-
 	(void)ino;
-	if (got < 0)
-		reply_rc(req, (int)got);
+	run_call(req, &(struct call){.parked = {.run = run_read, .answer = answer_read}, .h = handle_of(fi), .size = size,
+				     .off = off});
+}
+
+/* What needs room in the cache: not tried while there is none, and while nothing was written may be tried again. */
+static ssize_t with_room(struct call *c, ssize_t (*put)(struct call *c))
+{
+	enum room is = room_now(c->m);
+	ssize_t rc;
+
+	if (is == ROOM_DISK_FULL || (is == ROOM_CACHE_FULL && !c->parked.mapped))
+		return -ENOSPC;
+	rc = put(c);
+	if (ballast_is_short((int)rc))
+		room_disk_is_full(c->m);
+	return rc;
+}
+
+static ssize_t put_write(struct call *c)
+{
+	return file_write(c->m, c->h, c->data, c->size, (uint64_t)c->off, c->tid, c->parked.mapped, &c->parked.bytes);
+}
+
+static ssize_t run_write(struct parked *p)
+{
+	return with_room(call_of(p), put_write);
+}
+
+static int keep_write(struct parked *p)
+{
+	struct call *c = call_of(p);
+
+	c->kept = malloc(c->size);
+	if (!c->kept)
+		return -ENOMEM;
+	memcpy(c->kept, c->data, c->size);
+	c->data = c->kept;
+	return 0;
+}
+
+static void answer_written(struct parked *p, ssize_t rc)
+{
+	if (rc < 0)
+		reply_rc(p->req, (int)rc);
 	else
-		(void)fuse_reply_buf(req, (const char *)data, (size_t)got);
+		(void)fuse_reply_write(p->req, (size_t)rc);
+	call_free(call_of(p));
 }
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	/* A write out of the page cache (a mapping) has no caller worth the name. */
-	pid_t tid = fi->writepage ? 0 : caller(req);
-	ssize_t put = file_write(mount_of(req), handle_of(fi), data, size, (uint64_t)off, tid, fi->writepage);
-
 	(void)ino;
-	if (put < 0)
-		reply_rc(req, (int)put);
-	else
-		(void)fuse_reply_write(req, (size_t)put);
+	run_call(req, &(struct call){
+			      .parked = {.run = run_write, .keep = keep_write, .answer = answer_written, .mapped = fi->writepage},
+			      .h = handle_of(fi), .size = size, .off = off, .data = data,
+			      /* A write out of the page cache (a mapping) has no caller worth the name. */
+			      .tid = fi->writepage ? 0 : caller(req)});
 }
 
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -513,19 +612,27 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, stru
 		(void)fuse_reply_lseek(req, at);
 }
 
+static ssize_t put_copy(struct call *c)
+{
+	return file_copy(c->m, c->h, (uint64_t)c->off, c->to, (uint64_t)c->to_off, c->size, c->tid, &c->parked.bytes);
+}
+
+static ssize_t run_copy(struct parked *p)
+{
+	return with_room(call_of(p), put_copy);
+}
+
 static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi, fuse_ino_t to_ino,
 			       off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
 {
-	ssize_t put = flags ? -EINVAL
-			    : file_copy(mount_of(req), handle_of(fi), (uint64_t)off, handle_of(to_fi), (uint64_t)to_off, len,
-					caller(req));
-
 	(void)ino;
 	(void)to_ino;
-	if (put < 0)
-		reply_rc(req, (int)put);
+	if (flags)
+		reply_rc(req, -EINVAL);
 	else
-		(void)fuse_reply_write(req, (size_t)put);
+		run_call(req, &(struct call){.parked = {.run = run_copy, .answer = answer_written}, .h = handle_of(fi),
+					     .to = handle_of(to_fi), .size = len, .off = off, .to_off = to_off,
+					     .tid = caller(req)});
 }
 
 /* ---- the rest ---- */

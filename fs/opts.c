@@ -82,6 +82,16 @@ static int opt_cache_size(struct mount_opts *o, const char *v)
 {
 	return size(v, &o->cache_size);
 }
+/* wait, or enospc:SECONDS */
+static int opt_full(struct mount_opts *o, const char *v)
+{
+	static const char gives_up[] = "enospc:";
+
+	o->full_gives_up = strncmp(v, gives_up, strlen(gives_up)) == 0;
+	if (o->full_gives_up)
+		return seconds(v + strlen(gives_up), &o->full_ns);
+	return strcmp(v, "wait") == 0 ? 0 : -EINVAL;
+}
 static int opt_fsync(struct mount_opts *o, const char *v)
 {
 	o->fsync_remote = strcmp(v, "remote") == 0;
@@ -236,6 +246,7 @@ static const struct opt {
 } opts[] = {
 	{"cache", "DIR", opt_cache, "where contents lie until they are sent, and after"},
 	{"cache_size", "SIZE", opt_cache_size, "contents that the store has are dropped beyond it (half the free disk)"},
+	{"full", "wait|enospc:SECONDS", opt_full, "what writers do when there is no room: wait, or fail after so long"},
 	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
 	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
 	{"ro", NULL, opt_ro, "look, change nothing"},

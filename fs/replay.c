@@ -331,7 +331,7 @@ static int put_aside(struct mount *m, bool move, char *aside, size_t cap, struct
 static int open_or_replace(struct mount *m, struct replay *r, uint64_t *torn, struct fault *f)
 {
 	char aside[sizeof(JOURNAL_NAME) + 16], why[sizeof(f->text)];
-	int rc = journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, torn, f);
+	int rc = journal_open(m->cache_fd, JOURNAL_NAME, m->ballast, each_entry, r, &m->journal, torn, f);
 
 	if (rc != -EBADMSG && rc != -EISDIR)
 		return rc;
@@ -341,7 +341,7 @@ static int open_or_replace(struct mount *m, struct replay *r, uint64_t *torn, st
 	if (rc < 0)
 		return rc;
 	log_error("%s; it is kept as %s/%s, and a new one is begun", why, m->opts.cache, aside);
-	return journal_open(m->cache_fd, JOURNAL_NAME, each_entry, r, &m->journal, torn, f);
+	return journal_open(m->cache_fd, JOURNAL_NAME, m->ballast, each_entry, r, &m->journal, torn, f);
 }
 
 int replay_open(struct mount *m, struct replay **out, struct fault *f)

@@ -12,8 +12,9 @@
 #include "base/log.h"
 #include "fs/fuse.h"
 #include "fs/ops.h"
+#include "fs/park.h"
 
-#define THREADS_MOST 64 /* cold reads and acknowledgements wait in one each */
+#define THREADS_MOST 64 /* first looks into directories and acknowledgements wait in one each */
 #define READ_AHEAD_KIB "8192"
 #define FUSE_CONF "/etc/fuse.conf"
 
@@ -161,6 +162,9 @@ int session_new(struct mount *m, struct session **out, struct fault *f)
 	rc = change_init_reply(s->fuse);
 	if (rc < 0)
 		return fault_errno(f, rc, "%s: session", m->opts.dir);
+	rc = park_new(m, f);
+	if (rc < 0)
+		return rc;
 	*out = take(&s);
 	return 0;
 }
@@ -169,6 +173,8 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	if (s->m)
+		park_stop(s->m);
 	if (s->mounted)
 		fuse_session_unmount(s->fuse);
 	if (s->fuse)
@@ -232,6 +238,7 @@ int session_serve(struct session *s, struct fault *f)
 	s->server = pthread_self();
 	raise_read_ahead(s->m);
 	rc = loop_of(s);
+	park_stop(s->m); /* whoever waits still: the kernel has no use for an answer any more */
 	if (rc < 0)
 		return fault_errno(f, rc, "%s: session", s->m->opts.dir);
 	return 0;

@@ -449,7 +449,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	if (rc == 0)
 		rc = cachedir_open(m, f);
 	if (rc == 0)
-		rc = content_dir_open(m->cache_fd, &m->contents, f);
+		rc = content_dir_open(m->cache_fd, m->ballast, &m->contents, f);
 	if (rc == 0)
 		rc = replay_open(m, &r, f);
 	if (rc == 0)
@@ -529,7 +529,6 @@ int mount_start(struct mount *m, struct fault *f)
 	m->clock = &clock_system;
 	m->cache_fd = m->lock_fd = -1;
 	(void)pthread_mutex_init(&m->lock, NULL);
-	(void)pthread_cond_init(&m->arrived, NULL);
 	nodes_init(&m->nodes);
 	m->death_detection = death_probe();
 	rc = learn_host(m, f);
@@ -576,10 +575,10 @@ void mount_fini(struct mount *m)
 	nodes_fini(&m->nodes);
 	journal_close(take(&m->journal));
 	content_dir_free(take(&m->contents));
+	ballast_close(take(&m->ballast));
 	state_unref(take(&m->state));
 	store_free(take(&m->store));
 	fd_close(take_fd(&m->cache_fd));
 	fd_close(take_fd(&m->lock_fd));
-	(void)pthread_cond_destroy(&m->arrived);
 	(void)pthread_mutex_destroy(&m->lock);
 }

@@ -8,6 +8,7 @@
 
 #include "base/jsontext.h"
 #include "fs/commit.h"
+#include "fs/park.h"
 
 static const char *mode_of(const struct mount *m, bool read_only, const struct commit_status *c)
 {
@@ -34,6 +35,7 @@ char *status_json(struct mount *m)
 	struct commit_status c;
 	struct lanes_counts l;
 	struct store_counts s;
+	struct park_counts waiting;
 	json_t *j = json_object();
 	char *text, why_read_only[sizeof(m->why_read_only)];
 	bool read_only;
@@ -41,6 +43,7 @@ char *status_json(struct mount *m)
 	mount_lock(m);
 	read_only = m->read_only != 0;
 	memcpy(why_read_only, m->why_read_only, sizeof(why_read_only));
+	waiting = park_counts(m);
 	mount_unlock(m);
 	committer_status(m, &c);
 	lanes_counts(m->lanes, &l);
@@ -51,6 +54,9 @@ char *status_json(struct mount *m)
 	(void)json_object_set_new(j, "story", json_text(m->story));
 	(void)json_object_set_new(j, "cache", json_text(m->opts.cache));
 	(void)json_object_set_new(j, "cache_bytes", json_integer((json_int_t)content_dir_bytes(m->contents)));
+	(void)json_object_set_new(j, "waiting_writers", json_integer(waiting.for_room));
+	(void)json_object_set_new(j, "waiting_why", json_string(waiting.for_room ? room_why(m) : ""));
+	(void)json_object_set_new(j, "waiting_for_store", json_integer(waiting.for_bytes));
 	(void)json_object_set_new(j, "fence", json_integer((json_int_t)m->fence));
 	(void)json_object_set_new(j, "commit", json_integer((json_int_t)c.commit));
 	(void)json_object_set_new(j, "good", json_integer((json_int_t)c.good));

@@ -87,7 +87,6 @@ static void stream_done(struct upload *u)
 		(void)content_map(c, s->stamp, u->off, &u->out);
 	if (u->rc < 0 || !u->taken || !stream_start(m, s->node, c))
 		node_release(&m->nodes, s->node);
-	pthread_cond_broadcast(&m->arrived);
 	mount_unlock(m);
 	if (last)
 		committer_kick(m); /* a freeze waits for it */

@@ -85,6 +85,16 @@ static const char *obstacle(const json_t *status)
 	return *objection ? objection : text_of(status, "held_by");
 }
 
+/* "3 writers wait: the disk of the cache is full"; false: none does. */
+static bool add_writers(const json_t *status, struct buf *out, const char *head)
+{
+	long long n = count_of(status, "waiting_writers");
+
+	if (n > 0)
+		buf_addf(out, "%s%lld %s: %s", head, n, n == 1 ? "writer waits" : "writers wait", text_of(status, "waiting_why"));
+	return n > 0;
+}
+
 static bool has_error(const json_t *status)
 {
 	return *text_of(status, "error") != '\0';
@@ -127,6 +137,8 @@ void status_text(const json_t *status, struct buf *out)
 		add_progress(status, out);
 	if (*obstacle(status))
 		buf_addf(out, "waiting  %s\n", obstacle(status));
+	if (add_writers(status, out, "full     "))
+		buf_addf(out, "\n");
 	if (has_error(status)) {
 		buf_addf(out, "error    ");
 		add_error(status, out);
@@ -144,6 +156,7 @@ void status_line(const json_t *status, struct buf *out)
 	add_unsent(status, out);
 	if (*obstacle(status))
 		buf_addf(out, "; waiting: %s", obstacle(status));
+	(void)add_writers(status, out, "; full: ");
 	if (has_error(status)) {
 		buf_addf(out, "; error: ");
 		add_error(status, out);

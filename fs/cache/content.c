@@ -61,7 +61,9 @@ static int open_content(struct content_dir *d, uint64_t id, uint32_t version, in
 	if (!c)
 		return fault_errno(f, -ENOMEM, "cache: contents/%s", name);
 	*c = (struct content){.dir = d, .id = id, .version = version, .told = NEVER};
-	c->fd = openat(d->fd, name, flags | O_RDWR | O_CLOEXEC, 0600);
+	do {
+		c->fd = openat(d->fd, name, flags | O_RDWR | O_CLOEXEC, 0600);
+	} while (c->fd < 0 && ballast_helps(d->ballast, -errno));
 	if (c->fd < 0) {
 		int rc = flags & O_CREAT ? content_dir_missed(d, -errno) : -errno;
 

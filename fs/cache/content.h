@@ -28,6 +28,7 @@
 #include <sys/types.h>
 
 #include "base/fault.h"
+#include "fs/cache/ballast.h"
 #include "fs/cache/range.h"
 #include "store/extent.h"
 
@@ -38,7 +39,8 @@ struct need; /* below */
 
 /* ---- the folder ---- */
 /* In dirfd/contents, made if absent. */
-int content_dir_open(int dirfd, struct content_dir **out, struct fault *f);
+/* `ballast` (may be NULL) is what a new file's name takes on a full disk; it outlives the folder. */
+int content_dir_open(int dirfd, struct ballast *ballast, struct content_dir **out, struct fault *f);
 void content_dir_free(struct content_dir *d);
 SCOPE_PTR(struct content_dir, content_dir_free)
 /* Allocated on disk: an estimate kept by writes. */

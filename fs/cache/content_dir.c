@@ -44,7 +44,7 @@ static int make_folders(int fd)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-int content_dir_open(int dirfd, struct content_dir **out, struct fault *f)
+int content_dir_open(int dirfd, struct ballast *ballast, struct content_dir **out, struct fault *f)
 {
 	scoped(content_dir_free) struct content_dir *d = calloc(1, sizeof(*d));
 	int rc;
@@ -52,6 +52,7 @@ int content_dir_open(int dirfd, struct content_dir **out, struct fault *f)
 	if (!d)
 		return fault_errno(f, -ENOMEM, "cache: contents");
 	d->fd = -1;
+	d->ballast = ballast;
 	(void)pthread_mutex_init(&d->lock, NULL);
 	if (mkdirat(dirfd, "contents", 0700) < 0 && errno != EEXIST)
 		return fault_errno(f, -errno, "cache: contents");

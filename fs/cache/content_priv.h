@@ -23,6 +23,7 @@
 
 struct content_dir {
 	int fd;
+	struct ballast *ballast;
 	struct content_notes notes;
 	atomic_bool keep, deleted;
 	_Atomic uint64_t bytes;

@@ -20,6 +20,7 @@ struct journal {
 	/* fixed */
 	int dirfd; /* our own */
 	char name[NAME_MAX_LEN];
+	struct ballast *ballast;
 	/* under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t synced_one;
@@ -64,12 +65,12 @@ static bool read_entry(struct reader *in, uint8_t *type, const uint8_t **body, s
 
 /* ---- whole transfers ---- */
 
-static int write_all(int fd, const uint8_t *data, size_t len)
+static int write_all(int fd, const uint8_t *data, size_t len, struct ballast *ballast)
 {
 	while (len > 0) {
 		ssize_t n = write(fd, data, len);
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || ballast_helps(ballast, -errno)))
 			continue;
 		if (n < 0)
 			return -errno;
@@ -182,14 +183,14 @@ static int take_in(struct journal *j,
 	*torn = raw.len - end;
 	rc = ftruncate(j->fd, (off_t)end) < 0 ? -errno : 0;
 	if (rc == 0 && end == 0)
-		rc = write_all(j->fd, (const uint8_t *)MAGIC, MAGIC_LEN);
+		rc = write_all(j->fd, (const uint8_t *)MAGIC, MAGIC_LEN, j->ballast);
 	if (rc < 0)
 		return fault_errno(f, rc, "cache: %s", j->name);
 	atomic_store(&j->bytes, end ? end : MAGIC_LEN);
 	return 0;
 }
 
-int journal_open(int dirfd, const char *name,
+int journal_open(int dirfd, const char *name, struct ballast *ballast,
 		 int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		 struct journal **out, uint64_t *torn, struct fault *f)
 {
@@ -200,6 +201,7 @@ int journal_open(int dirfd, const char *name,
 	if (!j)
 		return fault_errno(f, -ENOMEM, "cache: %s", name);
 	j->fd = -1;
+	j->ballast = ballast;
 	(void)pthread_mutex_init(&j->lock, NULL);
 	(void)pthread_cond_init(&j->synced_one, NULL);
 	(void)snprintf(j->name, sizeof(j->name), "%s", name);
@@ -244,7 +246,7 @@ static int append(struct journal *j, const struct buf *entries)
 
 	if (rc < 0)
 		return rc;
-	rc = write_all(j->fd, entries->data, entries->len);
+	rc = write_all(j->fd, entries->data, entries->len, j->ballast);
 	if (rc < 0) {
 		(void)!ftruncate(j->fd, (off_t)bytes); /* else a replay ends there: all the same */
 		return j->error = rc;
@@ -334,7 +336,7 @@ static int copy_tail(struct journal *j, uint64_t mark, int fd)
 	n = pread(j->fd, tail, bytes - mark, (off_t)mark);
 	if (n < 0)
 		return -errno;
-	return (uint64_t)n == bytes - mark ? write_all(fd, tail, (size_t)n) : -EIO;
+	return (uint64_t)n == bytes - mark ? write_all(fd, tail, (size_t)n, j->ballast) : -EIO;
 }
 
 /* Under lock: from here on fd, which holds `bytes`, is the journal. */
@@ -364,12 +366,12 @@ static int replace(struct journal *j, uint64_t mark, int fd, const char *fresh, 
 }
 
 /* The bulk, which nobody has to wait for. */
-static int write_bulk(int fd, const struct buf *entries)
+static int write_bulk(int fd, const struct buf *entries, struct ballast *ballast)
 {
-	int rc = buf_ok(entries) ? write_all(fd, (const uint8_t *)MAGIC, MAGIC_LEN) : -ENOMEM;
+	int rc = buf_ok(entries) ? write_all(fd, (const uint8_t *)MAGIC, MAGIC_LEN, ballast) : -ENOMEM;
 
 	if (rc == 0)
-		rc = write_all(fd, entries->data, entries->len);
+		rc = write_all(fd, entries->data, entries->len, ballast);
 	if (rc == 0 && fdatasync(fd) < 0)
 		rc = -errno;
 	return rc;
@@ -384,7 +386,7 @@ int journal_rewrite(struct journal *j, uint64_t mark, const struct buf *entries,
 	fd = openat(j->dirfd, fresh, O_RDWR | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fault_errno(f, -errno, "cache: %s", fresh);
-	rc = write_bulk(fd, entries);
+	rc = write_bulk(fd, entries, j->ballast);
 	if (rc == 0) {
 		pthread_mutex_lock(&j->lock);
 		rc = replace(j, mark, fd, fresh, MAGIC_LEN + entries->len);

@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
+#include "fs/cache/ballast.h"
 
 struct journal;
 
@@ -46,9 +47,10 @@ enum journal_type {
  * Opens or makes `name` under dirfd; each(arg, type, body, len) for every whole entry, in
  * order, and JOURNAL_GAP between two that did not follow each other; the file is cut behind the last
  * whole one.  *torn (may be NULL): bytes cut off.
+ * `ballast` (may be NULL) is what it takes when the disk is full; it outlives the journal.
  * Fails: -EBADMSG no journal of ours; -EISDIR; what each() refused with (the file stays as it was).
  */
-int journal_open(int dirfd, const char *name,
+int journal_open(int dirfd, const char *name, struct ballast *ballast,
 		 int (*each)(void *arg, uint8_t type, const uint8_t *body, size_t len), void *arg,
 		 struct journal **out, uint64_t *torn, struct fault *f);
 void journal_close(struct journal *j);

@@ -172,7 +172,7 @@ static void open_dir(struct world *w)
 				      .mapped = tell_mapped,
 				      .arg = w};
 
-	check(w, content_dir_open(w->dirfd, &w->d, NULL) == 0);
+	check(w, content_dir_open(w->dirfd, NULL, &w->d, NULL) == 0);
 	content_dir_notes(w->d, &notes);
 }
 

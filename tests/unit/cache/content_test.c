@@ -80,7 +80,7 @@ static void rig_open(struct rig *r, struct folder *folder)
 				      .arg = r};
 
 	*r = (struct rig){.d = NULL};
-	assert_int_equal(content_dir_open(folder->fd, &r->d, NULL), 0);
+	assert_int_equal(content_dir_open(folder->fd, NULL, &r->d, NULL), 0);
 	content_dir_notes(r->d, &notes);
 }
 

@@ -51,7 +51,7 @@ static int open_and_find(struct folder *folder, struct found *x, uint64_t *torn,
 
 	*x = (struct found){.refuse_at = -1};
 	*f = FAULT_NONE;
-	return journal_open(folder->fd, NAME, each, x, &j, torn, f);
+	return journal_open(folder->fd, NAME, NULL, each, x, &j, torn, f);
 }
 
 static struct journal *fresh(struct folder *folder)
@@ -59,7 +59,7 @@ static struct journal *fresh(struct folder *folder)
 	struct journal *j = NULL;
 
 	(void)unlinkat(folder->fd, NAME, 0);
-	assert_int_equal(journal_open(folder->fd, NAME, NULL, NULL, &j, NULL, NULL), 0);
+	assert_int_equal(journal_open(folder->fd, NAME, NULL, NULL, NULL, &j, NULL, NULL), 0);
 	return j;
 }
 
@@ -220,7 +220,7 @@ static void what_is_added_after_a_torn_end_is_found(void **state)
 	write_five(folder, ends);
 	(void)read_file(folder, whole, sizeof(whole));
 	write_file(folder, whole, ends[4] + 3);
-	assert_int_equal(journal_open(folder->fd, NAME, NULL, NULL, &j, &torn, NULL), 0);
+	assert_int_equal(journal_open(folder->fd, NAME, NULL, NULL, NULL, &j, &torn, NULL), 0);
 	assert_int_equal(torn, 3);
 	assert_int_equal(journal_add(j, JOURNAL_SET, "after", 5), 0);
 	assert_int_equal(open_and_find(folder, &x, &torn, &f), 0);
@@ -257,7 +257,7 @@ static void a_reader_that_refuses_an_entry_stops_the_open_and_changes_nothing(vo
 	uint8_t now[256];
 
 	write_five(folder, ends);
-	assert_int_equal(journal_open(folder->fd, NAME, each, &x, &j, NULL, &f), -ENOMEM);
+	assert_int_equal(journal_open(folder->fd, NAME, NULL, each, &x, &j, NULL, &f), -ENOMEM);
 	assert_ptr_equal(j, &x);
 	assert_non_null(strstr(f.text, "journal: entry at byte"));
 	assert_int_equal(read_file(folder, now, sizeof(now)), ends[5]);

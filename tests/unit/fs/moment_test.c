@@ -256,7 +256,7 @@ static void what_was_written_through_a_mapping_is_there_after_the_umount(void **
 
 	do_write(x, h, "....", 4, 0, getpid());
 	assert_int_equal(file_flush(&x->m, h, getpid()), 0);
-	assert_int_equal(file_write(&x->m, h, "data", 4, 0, 0, true), 4);
+	assert_int_equal(file_write(&x->m, h, "data", 4, 0, 0, true, NULL), 4);
 	file_release(&x->m, h);
 	machine_sync(x); /* holdfast umount asks before it unmounts */
 	assert_int_equal(mount_end(&x->m, mount_now(&x->m) + 20 * NS_PER_S, false, &f), 0);

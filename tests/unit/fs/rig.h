@@ -229,7 +229,7 @@ static inline struct handle *do_open(struct machine *x, const char *path, int fl
 
 static inline void do_write(struct machine *x, struct handle *h, const void *data, size_t len, uint64_t off, pid_t pid)
 {
-	assert_int_equal(file_write(&x->m, h, data, len, off, pid, false), len);
+	assert_int_equal(file_write(&x->m, h, data, len, off, pid, false, NULL), len);
 }
 
 static inline void do_close(struct machine *x, struct handle *h, pid_t pid)
@@ -312,7 +312,7 @@ static inline void tell_file(struct machine *x, uint64_t id, FILE *out)
 	ssize_t got;
 
 	assert_int_equal(file_open(&x->m, id, O_RDONLY, getpid(), &h), 0);
-	while ((got = file_read(&x->m, h, data, sizeof(data), off)) > 0) {
+	while ((got = file_read(&x->m, h, data, sizeof(data), off, NULL)) > 0) {
 		fwrite(data, 1, (size_t)got, out);
 		off += (uint64_t)got;
 	}

@@ -57,6 +57,24 @@ static void what_is_unsent_and_why_is_said(void **state)
 		"cache    /c, 0 bytes\n");
 }
 
+static void writers_without_room_are_counted(void **state)
+{
+	static const char json[] = "{\"store\":\"s3://b/run\",\"mode\":\"read-write\",\"commit\":2,"
+				   "\"good\":2,\"waiting_writers\":3,\"waiting_why\":\"the disk of "
+				   "the cache is full\",\"cache\":\"/c\",\"cache_bytes\":0}";
+
+	assert_words(status_text, json,
+		     "store    s3://b/run\n"
+		     "mode     read-write\n"
+		     "good     commit 2, which holds everything\n"
+		     "unsent   nothing\n"
+		     "full     3 writers wait: the disk of the cache is full\n"
+		     "cache    /c, 0 bytes\n");
+	assert_words(status_line, json,
+		     "good commit 2, which holds everything; unsent nothing; "
+		     "full: 3 writers wait: the disk of the cache is full\n");
+}
+
 static void a_line_a_second_says_the_same_in_short(void **state)
 {
 	assert_words(status_line,
@@ -97,6 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mount_at_rest_has_nothing_to_explain),
 		cmocka_unit_test(what_is_unsent_and_why_is_said),
+		cmocka_unit_test(writers_without_room_are_counted),
 		cmocka_unit_test(a_line_a_second_says_the_same_in_short),
 		cmocka_unit_test(what_an_earlier_mount_made_good_does_not_hold_what_is_unsent),
 		cmocka_unit_test(a_mount_that_only_looks_has_nothing_to_send),
