@@ -135,6 +135,13 @@ class Machine:
             timeout=HANGS_S,
             check=False,
         )
+        # A daemon that was killed takes its line out of /run/mount/utab no more.
+        subprocess.run(
+            ["umount", "-i", "--fake", "--no-canonicalize", str(self.path)],
+            stderr=subprocess.DEVNULL,
+            timeout=HANGS_S,
+            check=False,
+        )
 
     def wipe(self):
         """The disk goes with the machine."""
