@@ -67,6 +67,13 @@ int state_names(struct state *s, struct block_source *src, uint64_t dir,
 int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64_t id,
 		struct inode_rec *out, struct fault *f);
 
+/*
+ * What may differ between two states of one store, as removals of those keys (of an inode some segments
+ * only): none that differs is left out.  Told by the runs above the base, so nothing is read.
+ * 1: anything may, since their bases differ; *keys stays untouched.  0; -ENOMEM, -EFBIG.
+ */
+int state_differs(const struct state *a, const struct state *b, struct run **keys);
+
 /* ---- packed runs ---- */
 /*
  * Write a run as blocks and index.  put() stores one blob of at most PACK_MAX bytes as a pack of its

@@ -245,6 +245,51 @@ static void build_base(struct history *h)
 	h->base_upto = h->tip;
 }
 
+/* ---- where two states differ ---- */
+
+static const struct model_item *item_of(const struct model *m, const struct model_item *x)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (key_compare(m->v[i].key, m->v[i].key_len, x->key, x->key_len) == 0)
+			return &m->v[i];
+	return NULL;
+}
+
+/* Of what m says, other says the same or the key is among `keys`. */
+static void assert_told(const struct model *m, const struct model *other, const struct run *keys)
+{
+	struct run_item found;
+
+	for (size_t i = 0; i < m->n; i++) {
+		const struct model_item *x = &m->v[i], *y = item_of(other, x);
+
+		if (y && y->value_len == x->value_len && memcmp(x->value, y->value, x->value_len) == 0)
+			continue;
+		if (!run_find(keys, x->key, x->key_len, &found))
+			fail_msg("seed %llu: a key that differs is not told", (unsigned long long)current_seed);
+		assert_null(found.value);
+	}
+}
+
+/* Of pairs near and far; returns how many were told apart by their layers. */
+static unsigned assert_differences(struct history *h)
+{
+	unsigned told = 0;
+
+	for (uint64_t n = 0; n < RECORDS; n++) {
+		for (uint64_t to = n + 1; to <= RECORDS; to += 1 + random_below(&h->seed, 9)) {
+			scoped(run_unref) struct run *keys = NULL;
+
+			if (state_differs(h->states[n], h->states[to], &keys) != 0)
+				continue;
+			told++;
+			assert_told(&h->maps[n], &h->maps[to], keys);
+			assert_told(&h->maps[to], &h->maps[n], keys);
+		}
+	}
+	return told;
+}
+
 static void run_history(struct bucket *b, uint64_t seed)
 {
 	struct history h = {.b = b, .seed = seed};
@@ -280,6 +325,7 @@ static void run_history(struct bucket *b, uint64_t seed)
 		assert_state(b, h.states[n], &h.maps[n], &h.seed);
 		assert_int_equal(state_depth(s) <= RECORDS, 1);
 	}
+	assert_true(assert_differences(&h) > RECORDS);
 	for (uint64_t n = 0; n <= RECORDS; n++) {
 		state_unref(h.states[n]);
 		model_fini(&h.maps[n]);
