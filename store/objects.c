@@ -44,6 +44,7 @@ struct objects {
 	struct loop *loop;
 	void *me;                 /* the kind's, by ops->open() */
 	struct object_req *first; /* requests under way */
+	bool stopped;
 	uint64_t random;
 };
 
@@ -263,6 +264,11 @@ static uint64_t put_bytes(const struct object_req *r)
 	return sum;
 }
 
+static int cancelled(struct object_req *r)
+{
+	return fault_set(&r->fault, -ECANCELED, FAULT_FINAL, "%s %s: cancelled", object_op_name(r->op), r->key);
+}
+
 static void try_now(struct object_req *r)
 {
 	struct objects *o = r->priv.o;
@@ -278,7 +284,7 @@ static void try_now(struct object_req *r)
 		r->body.len = 0; /* a LIST keeps the pages it has */
 	r->priv.retry_after_ns = 0;
 	r->priv.more = false;
-	r->rc = o->store->ops->start(o->me, r);
+	r->rc = o->stopped ? cancelled(r) : o->store->ops->start(o->me, r);
 	r->priv.phase = r->rc < 0 ? REFUSED : TRYING;
 	if (r->rc < 0)
 		loop_timer_start(o->loop, &r->priv.timer, clock_mono(&clock_system));
@@ -357,9 +363,17 @@ void objects_cancel(struct objects *o, struct object_req *r)
 		return;
 	if (r->priv.phase == TRYING)
 		o->store->ops->cancel(o->me, r);
-	r->rc = fault_set(&r->fault, -ECANCELED, FAULT_FINAL, "%s %s: cancelled",
-			  object_op_name(r->op), r->key);
+	r->rc = cancelled(r);
 	finish(r);
+}
+
+void objects_stop(struct objects *o)
+{
+	if (!o)
+		return;
+	o->stopped = true;
+	while (o->first)
+		objects_cancel(o, o->first);
 }
 
 static void set_flag(struct object_req *r)

@@ -114,6 +114,8 @@ const struct store *objects_store(const struct objects *o);
 void objects_start(struct objects *o, struct object_req *r);
 /* done() is called with -ECANCELED before it returns.  Nothing happens to one that is not open. */
 void objects_cancel(struct objects *o, struct object_req *r);
+/* Cancels everything under way, and what is started from then on.  NULL does nothing. */
+void objects_stop(struct objects *o);
 /* Start and run the loop until done; for owners of the loop with nothing else to do.  Returns
  * r->rc; f (may be NULL) gets r->fault. */
 int objects_do(struct objects *o, struct object_req *r, struct fault *f);

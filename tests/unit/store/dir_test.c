@@ -421,6 +421,24 @@ static void a_cancelled_request_lets_go_of_the_callers_memory(void **state)
 	object_req_fini(&r);
 }
 
+static void a_stop_cancels_what_is_under_way_and_what_comes_later(void **state)
+{
+	struct scratch *x = *state;
+	int calls = 0;
+	struct object_req r = {.op = OBJECT_GET, .key = "k", .done = count, .arg = &calls};
+
+	put(x, "k", "x");
+	objects_start(x->objects, &r);
+	objects_stop(x->objects);
+	assert_int_equal(calls, 1);
+	assert_int_equal(r.rc, -ECANCELED);
+	object_req_fini(&r);
+	r = (struct object_req){.op = OBJECT_GET, .key = "k"};
+	assert_int_equal(objects_do(x->objects, &r, NULL), -ECANCELED);
+	object_req_fini(&r);
+	objects_stop(NULL);
+}
+
 static void closing_cancels_what_is_under_way(void **state)
 {
 	struct scratch *x = *state;
@@ -493,6 +511,7 @@ int main(void)
 		TEST(a_store_that_is_unmounted_is_not_written_below_its_mount_point),
 		TEST(a_file_in_place_of_the_directory_is_said),
 		TEST(a_cancelled_request_lets_go_of_the_callers_memory),
+		TEST(a_stop_cancels_what_is_under_way_and_what_comes_later),
 		TEST(closing_cancels_what_is_under_way),
 		TEST(a_deadline_in_the_past_is_etimedout),
 		TEST(requests_are_counted),
