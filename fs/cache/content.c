@@ -179,6 +179,36 @@ int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version,
 	return 0;
 }
 
+static int extend(struct content *c, uint64_t from, const struct extents *x, uint64_t size)
+{
+	uint64_t off = 0, old = content_size(c);
+	int rc = size < old ? -EINVAL : map_own(&c->map, 1);
+
+	if (rc == 0 && ftruncate(content_file(c), (off_t)size) < 0)
+		rc = -errno;
+	if (rc < 0)
+		return rc;
+	if (c->map)
+		(void)map_remove(c->map, from, old);
+	rc = size > old ? ranges_add(&c->absent, old, size) : 0;
+	for (size_t i = 0; rc == 0 && i < x->n; off += x->v[i++].length)
+		if (off >= from)
+			rc = map_put(&c->map, off, &x->v[i]);
+	atomic_store_explicit(&c->size, size, memory_order_release);
+	content_refresh(c, from);
+	return rc;
+}
+
+int content_extend(struct content *c, uint64_t from, const struct extents *extents, uint64_t size)
+{
+	int rc;
+
+	pthread_mutex_lock(&c->lock);
+	rc = extend(c, from, extents, size);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
 /* What of [0, end) `present` lacks is absent. */
 static int adopt_present(struct content *c, const struct ranges *present, uint64_t end)
 {

@@ -94,6 +94,13 @@ int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version,
  */
 int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base,
 		  const struct ranges *present, struct content **out, struct fault *f);
+/*
+ * The store has a longer version of a content that nobody here ever wrote: from `from` on, where an
+ * extent of the new list begins, its bytes lie where `extents` (the whole list) says; what is here
+ * stays.  The caller knows that below the old size both are the same.  0 or a negative errno, and then
+ * the content is of no use: its map may lack what is absent.
+ */
+int content_extend(struct content *c, uint64_t from, const struct extents *extents, uint64_t size);
 struct content *content_ref(struct content *c);
 void content_unref(struct content *c);
 SCOPE_PTR(struct content, content_unref)

@@ -503,6 +503,38 @@ static void zeros_and_inline_bytes_come_without_a_fetch(void **state)
 	rig_end(&r);
 }
 
+/* [0, 10) [10, 20) of the store; it then has [10, 17) [17, 40) instead of the second. */
+static void a_longer_version_keeps_what_is_here_and_lacks_the_rest(void **state)
+{
+	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
+	struct extent parts[] = {chunk(10, 1), chunk(7, 8), chunk(23, 9)};
+	struct need n = {.n = 0};
+	uint8_t got[40];
+	struct rig r;
+
+	rig_of_chunks(&r, *state, 2, 10);
+	assert_int_equal(content_fill(r.c, "0123456789", 10, 10), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(extents_add(&x, &parts[i]), 0);
+	assert_int_equal(content_extend(r.c, 10, &x, 40), 0);
+	assert_int_equal(content_size(r.c), 40);
+	assert_int_equal(content_read(r.c, got, 10, 10), 10);
+	assert_memory_equal(got, "0123456789", 10);
+	assert_int_equal(content_read(r.c, got, 11, 10), -ENODATA);
+	assert_int_equal(content_needs(r.c, 0, 40, false, &n), 0);
+	assert_int_equal(n.n, 2);
+	assert_int_equal(n.offs[0], 0);
+	assert_int_equal(n.extents.v[0].place.pack, 1);
+	assert_int_equal(n.offs[1], 17);
+	assert_int_equal(n.extents.v[1].place.pack, 9);
+	need_fini(&n);
+	assert_int_equal(content_fill(r.c, "xxxabcdefghijklmnopqrst", 23, 17), 0);
+	assert_int_equal(content_read(r.c, got, 40, 10), 30);
+	assert_memory_equal(got, "0123456789abcdefghijklmnopqrst", 30); /* only what was absent came in */
+	assert_int_equal(content_extend(r.c, 0, &x, 39), -EINVAL);
+	rig_end(&r);
+}
+
 static void absent_bytes_are_data_to_seek(void **state)
 {
 	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
@@ -723,6 +755,7 @@ int main(void)
 		test(a_write_needs_the_chunks_that_it_covers_in_part),
 		test(a_cut_in_an_absent_chunk_wants_it_first_and_then_leaves_zeros),
 		test(zeros_and_inline_bytes_come_without_a_fetch),
+		test(a_longer_version_keeps_what_is_here_and_lacks_the_rest),
 		test(absent_bytes_are_data_to_seek),
 		test(a_mode_that_moves_bytes_is_refused),
 		test(a_view_and_its_content_are_adopted_as_they_were),
