@@ -127,6 +127,15 @@ struct node *node_find(struct nodes *t, uint64_t id)
 	return n;
 }
 
+struct node *node_current(struct nodes *t, uint64_t ino)
+{
+	struct node *n = node_find(t, ino);
+
+	while (n && n->newer)
+		n = n->newer;
+	return n;
+}
+
 struct node *node_parent(struct nodes *t, const struct node *dir)
 {
 	return dir->id == ROOT_ID ? NULL : node_find(t, dir->parent);
@@ -138,7 +147,7 @@ struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct
 
 	if (!n)
 		return NULL;
-	n->id = id;
+	n->id = n->ino = id;
 	n->home = home;
 	n->attr = *attr;
 	if (S_ISREG(attr->mode)) {
@@ -172,6 +181,25 @@ struct node *node_from_record(struct nodes *t, struct inode_rec *rec)
 		rec->extents = EXTENTS_EMPTY;
 	}
 	return n;
+}
+
+/* Above all that the store gives out: a fence has 30 bits, and none comes to half of them. */
+#define VERSION_IDS (UINT64_C(1) << 63)
+
+struct node *node_newer(struct nodes *t, struct node *n, struct inode_rec *rec)
+{
+	struct node *newer;
+
+	rec->id = VERSION_IDS | (t->versions + 1);
+	newer = node_from_record(t, rec);
+	if (!newer)
+		return NULL;
+	t->versions++;
+	newer->ino = n->ino;
+	newer->older = n;
+	n->newer = newer;
+	n->names = n->links = 0;
+	return newer;
 }
 
 /* All names are as the newest state says: they come back when they are asked for. */
@@ -210,8 +238,30 @@ void node_set_parent(struct nodes *t, struct node *n, struct node *dir)
 	n->parent = dir->id;
 }
 
+/* Versions stay and go together: the oldest is what the names' id leads to. */
+static void release_versions(struct nodes *t, struct node *n)
+{
+	if (n->newer && !n->opens && !n->pins && !n->file->fetching.n)
+		content_unref(take(&n->file->live)); /* nobody can read it any more */
+	while (n->newer)
+		n = n->newer;
+	for (const struct node *v = n; v; v = v->older)
+		if (!may_go(v))
+			return;
+	while (n) {
+		struct node *older = n->older;
+
+		node_drop(t, n);
+		n = older;
+	}
+}
+
 void node_release(struct nodes *t, struct node *n)
 {
+	if (n && (n->newer || n->older)) {
+		release_versions(t, n);
+		return;
+	}
 	while (n && may_go(n)) {
 		struct node *above = node_is_dir(n) && n->parent ? node_find(t, n->parent) : NULL;
 		struct name *e, *next;

@@ -9,6 +9,8 @@
  * I2: a node stays while the kernel knows it (lookups), it is open, dirty, or holds a content here.  A
  *     directory stays with all its names: while one of them is dirty, or a directory in it is in memory, too.
  * I3: `links` counts the names of a node in the base; a record is removed when it would reach 0.
+ * I4: a version of a file that is open while a mount that follows meets another stays a node of its own:
+ * the newer one gets an id that no store gives out, and `newer` leads to it from the store's id.
  *
  * Thread: everything here is under the mount's lock.
  */
@@ -90,7 +92,9 @@ struct file {
 };
 
 struct node {
-	uint64_t id, home;
+	uint64_t id, home; /* id: what the kernel calls it */
+	uint64_t ino;      /* what the store calls it: id but for a newer version (I4) */
+	struct node *newer, *older;
 	struct inode_attr attr; /* live; a regular file's size is its live content's */
 	char *symlink;
 	struct xattr *xattrs;
@@ -125,6 +129,7 @@ struct nodes {
 	uint64_t seq; /* change counter: moments and syncs compare against it */
 	size_t name_n;
 	size_t dropped; /* nodes, since their memory was last given back to the system */
+	uint64_t versions; /* made by node_newer() */
 };
 
 /* What stands on the dirty lists. */
@@ -136,6 +141,8 @@ bool nodes_all_clean(const struct nodes *t); /* nothing may differ from the base
 void nodes_fini(struct nodes *t); /* frees every node and name; contents are unreferenced */
 
 struct node *node_find(struct nodes *t, uint64_t id);
+/* The newest version of what the store calls `ino` (I4). */
+struct node *node_current(struct nodes *t, uint64_t ino);
 /* The directory that a directory is in; NULL for the root, and where it is gone. */
 struct node *node_parent(struct nodes *t, const struct node *dir);
 /* A directory lies in another one, which is in memory. */
@@ -145,6 +152,12 @@ struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct
 /* From a record of the base: takes symlink, xattrs and extents over. */
 struct node *node_from_record(struct nodes *t, struct inode_rec *rec);
 /* Let it go if I2 allows, and the directories above that were waiting for it.  A directory: looks at all its names. */
+/*
+ * A newer version of a file, n, that stays as it is (I4): as node_from_record().  The names lead to it from
+ * now on.
+ */
+struct node *node_newer(struct nodes *t, struct node *n, struct inode_rec *rec);
+/* Let it go if I2 allows. */
 void node_release(struct nodes *t, struct node *n);
 /* Of all there are.  Short of memory they stay. */
 void nodes_release(struct nodes *t);

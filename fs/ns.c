@@ -25,6 +25,7 @@ static int64_t wall(const struct mount *m)
 static void attr_of(const struct node *n, struct ns_attr *out)
 {
 	out->id = n->id;
+	out->ino = n->ino;
 	out->attr = n->attr;
 	if (n->file)
 		out->attr.size = file_size(n);

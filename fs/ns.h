@@ -10,7 +10,8 @@
 #include "fs/mount.h"
 
 struct ns_attr {
-	uint64_t id;
+	uint64_t id;  /* what the kernel is to call it */
+	uint64_t ino; /* what callers see: of all versions of a file the same */
 	struct inode_attr attr;
 };
 
