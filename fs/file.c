@@ -9,6 +9,7 @@
 
 #include "fs/cachedir.h"
 #include "fs/commit.h"
+#include "fs/follow.h"
 #include "fs/look.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
@@ -279,6 +280,12 @@ static void fetch_ends(struct mount *m, struct node *n, struct content *c)
 	hydrate_ahead(m, n, c, content_size(c) - 1, 1);
 }
 
+/* A mount that follows has gone on, and the kernel not yet: it looks the name up again. */
+static bool is_left(const struct mount *m, const struct node *n)
+{
+	return m->follower && (n->newer || n->names == 0);
+}
+
 int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle **out)
 {
 	bool writes = (flags & O_ACCMODE) != O_RDONLY, first;
@@ -292,7 +299,7 @@ int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle 
 		return -ENOMEM;
 	mount_lock(m);
 	n = node_find(&m->nodes, id);
-	rc = !n ? -ENOENT : !n->file ? -EINVAL : open_file(m, n, flags, tid, tgid);
+	rc = !n ? -ENOENT : !n->file ? -EINVAL : is_left(m, n) ? -ESTALE : open_file(m, n, flags, tid, tgid);
 	if (rc < 0) {
 		mount_unlock(m);
 		return rc;
@@ -435,6 +442,8 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 		if (got != -ENODATA)
 			break;
 		rc = bytes_come(m, h->node, c, off, len, false, w);
+		if (rc == -ESTALE)
+			rc = follow_read_on_for(m, h->node);
 		if (rc < 0)
 			return rc;
 	}

@@ -39,6 +39,16 @@ static int deliver(struct fetch *x, struct fetch_item *i, const uint8_t *data, s
 	return content_fill(h->content, data, len, i->off);
 }
 
+/* What is gone from the store may be another version's by now, where a mount follows. */
+static int failure_of(const struct fetch *x, int rc)
+{
+	const struct hydration *h = x->arg;
+
+	if (ballast_is_short(rc))
+		return rc;
+	return rc == -ENOENT && h->m->opts.read_only ? -ESTALE : -EIO;
+}
+
 /* Under lock.  Those for whom all has come that they asked for, or failed to: nobody else is woken. */
 static void wake_awaiting(struct node *n, const struct fetch *x, const struct fetch_item *i)
 {
@@ -52,7 +62,7 @@ static void wake_awaiting(struct node *n, const struct fetch *x, const struct fe
 		if (w->off >= end || w->off + w->len <= i->off)
 			continue;
 		if (i->rc < 0 && x->rank == FETCH_NOW) /* after a prefetch that failed he tries himself */
-			w->rc = ballast_is_short(i->rc) ? i->rc : -EIO;
+			w->rc = failure_of(x, i->rc);
 		if (ranges_meets(&n->file->fetching, w->off, w->off + w->len))
 			continue;
 		list_remove(l);

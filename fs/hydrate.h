@@ -23,7 +23,8 @@ struct awaited {
 /*
  * Fetch what [off, off+len) of c, a content of n, lacks.  for_write: only what a write there would leave half
  * absent.  0: nothing is lacking; -EAGAIN: it is on its way, and w->came() says when to look again (it may have
- * done so already); -EIO, with a log line naming file and chunk; -ENOSPC: no room for what came.
+ * done so already); -EIO, with a log line naming file and chunk; in a read-only mount -ESTALE
+ * with one, if the store has no such pack; -ENOSPC: no room for what came.
  */
 int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
 		  struct awaited *w);

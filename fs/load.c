@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "fs/follow.h"
 #include "fs/mount.h"
 
 /* A lookup may wait for the store this long before it is EIO. */
@@ -65,7 +66,22 @@ static int fill_dir(struct mount *m, struct node *dir, const struct dir_items *x
 	return 0;
 }
 
-int load_dir(struct mount *m, uint64_t id, struct fault *f)
+/* After it was tried in vain: is there another state to try?  Reads the log on if the store lacks something. */
+static bool moved_on(struct mount *m, int rc, uint64_t moves)
+{
+	bool moved;
+
+	if (!m->follower)
+		return false;
+	if (rc == -ESTALE)
+		follow_read_on(m);
+	mount_lock(m);
+	moved = m->moves != moves;
+	mount_unlock(m);
+	return moved;
+}
+
+static int load_dir_once(struct mount *m, uint64_t id, uint64_t *moves, struct fault *f)
 {
 	scoped(dir_items_fini) struct dir_items items = {.v = NULL};
 	scoped(state_unref) struct state *st = NULL;
@@ -77,11 +93,13 @@ int load_dir(struct mount *m, uint64_t id, struct fault *f)
 	dir = node_find(&m->nodes, id);
 	rc = !dir ? -ENOENT : !node_is_dir(dir) ? -ENOTDIR : 0;
 	if (rc < 0 || dir->loaded) {
+		*moves = m->moves;
 		mount_unlock(m);
 		return rc;
 	}
 	st = state_ref(m->state);
 	dir->pins++; /* were it let go and changed meanwhile, this state would be too old for it */
+	*moves = m->moves;
 	mount_unlock(m);
 
 	lanes_block_source(m->lanes, LOAD_DEADLINE_MS, &src);
@@ -89,10 +107,22 @@ int load_dir(struct mount *m, uint64_t id, struct fault *f)
 	if (rc < 0)
 		(void)fault_in(f, "directory %llx", (unsigned long long)id);
 	mount_lock(m);
-	if (rc == 0 && !dir->loaded) /* else another thread was faster, and may have changed it since */
+	if (rc == 0 && !dir->loaded && m->moves == *moves) /* else another thread was faster, and may have changed it since */
 		rc = fill_dir(m, dir, &items);
 	dir->pins--;
 	mount_unlock(m);
+	return rc;
+}
+
+int load_dir(struct mount *m, uint64_t id, struct fault *f)
+{
+	uint64_t moves;
+	int rc;
+
+	do {
+		*f = FAULT_NONE;
+		rc = load_dir_once(m, id, &moves, f);
+	} while (moved_on(m, rc, moves));
 	return rc;
 }
 
@@ -104,7 +134,7 @@ static void tell_known(struct mount *m, const struct extents *x)
 			lanes_known(m->lanes, &x->v[i].hash, x->v[i].length, &x->v[i].place);
 }
 
-int load_node(struct mount *m, uint64_t home, uint64_t id, struct fault *f)
+static int load_node_once(struct mount *m, uint64_t home, uint64_t id, uint64_t *moves, struct fault *f)
 {
 	scoped(inode_rec_fini) struct inode_rec rec = {.id = 0};
 	scoped(state_unref) struct state *st = NULL;
@@ -112,6 +142,7 @@ int load_node(struct mount *m, uint64_t home, uint64_t id, struct fault *f)
 	int rc = 0;
 
 	mount_lock(m);
+	*moves = m->moves;
 	if (node_find(&m->nodes, id)) {
 		mount_unlock(m);
 		return 0;
@@ -125,18 +156,30 @@ int load_node(struct mount *m, uint64_t home, uint64_t id, struct fault *f)
 		return fault_in(f, "inode %llx", (unsigned long long)id);
 	tell_known(m, &rec.extents);
 	mount_lock(m);
-	if (!node_find(&m->nodes, id) && !node_from_record(&m->nodes, &rec))
+	if (m->moves == *moves && !node_find(&m->nodes, id) && !node_from_record(&m->nodes, &rec))
 		rc = -ENOMEM;
 	mount_unlock(m);
 	return rc;
 }
 
-static int answer(int rc, const struct fault *f)
+int load_node(struct mount *m, uint64_t home, uint64_t id, struct fault *f)
+{
+	uint64_t moves;
+	int rc;
+
+	do {
+		*f = FAULT_NONE;
+		rc = load_node_once(m, home, id, &moves, f);
+	} while (moved_on(m, rc, moves));
+	return rc;
+}
+
+static int answer(const struct mount *m, int rc, const struct fault *f)
 {
 	if (rc == -ENOENT || rc == -ENOTDIR || rc == -ENOMEM)
 		return rc;
 	log_error("%s", f->text);
-	return -EIO;
+	return rc == -ESTALE ? follow_lost(m) : -EIO;
 }
 
 int load_dir_lock(struct mount *m, uint64_t id, struct node **out)
@@ -145,7 +188,7 @@ int load_dir_lock(struct mount *m, uint64_t id, struct node **out)
 	int rc = load_dir(m, id, &f);
 
 	if (rc < 0)
-		return answer(rc, &f);
+		return answer(m, rc, &f);
 	mount_lock(m);
 	*out = node_find(&m->nodes, id);
 	if (*out)
@@ -155,12 +198,14 @@ int load_dir_lock(struct mount *m, uint64_t id, struct node **out)
 }
 
 /* A name that leads to an inode which the store does not have is damage, not absence. */
-static int load_child(struct mount *m, uint64_t home, uint64_t id)
+static int load_child(struct mount *m, uint64_t home, uint64_t id, uint64_t moves)
 {
 	struct fault f = FAULT_NONE;
 	int rc = load_node(m, home, id, &f);
 
-	return rc < 0 ? answer(rc == -ENOENT ? -EIO : rc, &f) : 0;
+	if (rc == 0 || moved_on(m, 0, moves))
+		return 0;
+	return answer(m, rc == -ENOENT ? -EIO : rc, &f);
 }
 
 int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct node **dir, struct name **out_name,
@@ -172,7 +217,7 @@ int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct n
 		return -ENAMETOOLONG;
 	for (;;) {
 		struct name *name;
-		uint64_t id, home;
+		uint64_t id, home, moves;
 		int rc = load_dir_lock(m, dir_id, dir);
 
 		if (rc < 0)
@@ -182,7 +227,7 @@ int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct n
 			mount_unlock(m);
 			return -ENOENT;
 		}
-		*out = node_find(&m->nodes, name->id);
+		*out = node_current(&m->nodes, name->id);
 		if (*out) {
 			if (node_is_dir(*out))
 				node_set_parent(&m->nodes, *out, *dir);
@@ -193,8 +238,9 @@ int load_child_lock(struct mount *m, uint64_t dir_id, const char *text, struct n
 		}
 		id = name->id;
 		home = name->home;
+		moves = m->moves;
 		mount_unlock(m);
-		rc = load_child(m, home, id);
+		rc = load_child(m, home, id, moves);
 		if (rc < 0)
 			return rc;
 	}

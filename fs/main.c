@@ -21,6 +21,7 @@
 #include "fs/commit.h"
 #include "fs/ctl.h"
 #include "fs/file.h"
+#include "fs/follow.h"
 #include "fs/opts.h"
 #include "fs/session.h"
 #include "fs/start.h"
@@ -260,9 +261,12 @@ static int begin(struct program *p, struct fault *f)
 	if (rc == 0)
 		rc = ctl_run(p->ctl, f);
 	if (rc == 0)
+		rc = follow_run(m, f);
+	if (rc == 0)
 		rc = watch_signals(p, f);
 	if (rc == 0)
 		return 0;
+	follow_disarm(m);
 	ctl_close(p->ctl, rc, f);
 	session_free(p->session);
 	mount_give_up(m);
@@ -279,6 +283,7 @@ static int end(struct program *p)
 
 	if (m->opts.foreground)
 		supervisor_tell("STOPPING=1\nSTATUS=unmounted; the rest is sent");
+	follow_disarm(m);
 	file_release_all(m);
 	utab_remove(m->opts.dir); /* not later: who unmounted waits, and may mount something else here */
 	if (!ctl_ending(p->ctl, &deadline, &discard))

@@ -22,6 +22,7 @@
 #include "store/record.h"
 #include "store/state.h"
 
+enum follow { FOLLOW_DEFAULT, FOLLOW_GOOD, FOLLOW_NEWEST, FOLLOW_OFF };
 enum restore_from { RESTORE_GOOD, RESTORE_NEWEST, RESTORE_EMPTY, RESTORE_NUMBER };
 
 struct mount_opts {
@@ -32,6 +33,7 @@ struct mount_opts {
 	bool fsync_remote;
 	enum restore_from restore;
 	uint64_t restore_number;
+	enum follow follow;
 	bool read_only, takeover, unfenced, allow_other, foreground, debug;
 	unsigned slot, slots, attempt;
 	unsigned lanes;
@@ -73,7 +75,8 @@ struct mount {
 
 	/* under lock: the namespace */
 	struct nodes nodes;
-	struct state *state; /* of the newest commit acknowledged */
+	struct state *state; /* of the newest commit acknowledged; read-only: the one that is shown */
+	uint64_t moves;      /* how often a mount that follows went to another state (fs/move.c) */
 	uint64_t fence;
 	uint64_t next_inode, next_pack; /* counters, 34 bits */
 	uint64_t inode_reserved, pack_reserved; /* the journal says that these may have been used */
@@ -97,6 +100,8 @@ struct mount {
 	struct committer *committer;
 	/* requests that wait: see park.h; NULL without a session */
 	struct park *park;
+	/* see follow.h; NULL: it does not */
+	struct follower *follower;
 };
 
 /* Thread: any, under lock. */
@@ -130,7 +135,11 @@ static inline void mount_unlock(struct mount *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- fs/load.c: what is not in memory yet; blocks; called without the lock ---- */
+/*
+ * ---- fs/load.c: what is not in memory yet; blocks; called without the lock ----
+ * What came of a state that a mount which follows has left meanwhile is asked for again.
+ * -ESTALE: the store no longer has what the state names.
+ */
 int load_dir(struct mount *m, uint64_t id, struct fault *f);
 int load_node(struct mount *m, uint64_t home, uint64_t id, struct fault *f);
 /*

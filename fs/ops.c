@@ -10,17 +10,23 @@
 
 #include "fs/commit.h"
 #include "fs/file.h"
+#include "fs/follow.h"
 #include "fs/hydrate.h"
 #include "fs/ns.h"
 #include "fs/park.h"
 #include "fs/vxattr.h"
 
-/* Every change passes through the kernel that caches, so what it knows stays true. */
+/* Every change passes through the kernel that caches, so what it knows stays true; but see follow.h. */
 #define CACHE_FOREVER_S 86400.0
 
 static struct mount *mount_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
+}
+
+static double cache_s(const struct mount *m)
+{
+	return m->follower ? FOLLOW_CACHE_S : CACHE_FOREVER_S;
 }
 
 static pid_t caller(fuse_req_t req)
@@ -68,7 +74,7 @@ static void show_as_asked(const struct mount_opts *o, struct stat *st)
 static struct stat stat_of(const struct mount *m, const struct ns_attr *a)
 {
 	struct stat st = {
-		.st_ino = a->id,
+		.st_ino = a->ino,
 		.st_mode = a->attr.mode,
 		.st_nlink = a->attr.nlink,
 		.st_uid = a->attr.uid,
@@ -88,8 +94,8 @@ static struct stat stat_of(const struct mount *m, const struct ns_attr *a)
 
 static struct fuse_entry_param entry_of(const struct mount *m, const struct ns_attr *a)
 {
-	return (struct fuse_entry_param){.ino = a->id, .attr = stat_of(m, a), .attr_timeout = CACHE_FOREVER_S,
-					 .entry_timeout = CACHE_FOREVER_S};
+	return (struct fuse_entry_param){.ino = a->id, .attr = stat_of(m, a), .attr_timeout = cache_s(m),
+					 .entry_timeout = cache_s(m)};
 }
 
 static void reply_entry(fuse_req_t req, int rc, const struct ns_attr *a)
@@ -130,7 +136,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc = ns_lookup(mount_of(req), parent, name, &a);
 
 	if (rc == -ENOENT) { /* remembered by the kernel until something of that name is made */
-		struct fuse_entry_param none = {.entry_timeout = CACHE_FOREVER_S};
+		struct fuse_entry_param none = {.entry_timeout = cache_s(mount_of(req))};
 
 		(void)fuse_reply_entry(req, &none);
 		return;
@@ -226,7 +232,7 @@ static void reply_attr(fuse_req_t req, int rc, const struct ns_attr *a)
 		return;
 	}
 	st = stat_of(mount_of(req), a);
-	(void)fuse_reply_attr(req, &st, CACHE_FOREVER_S);
+	(void)fuse_reply_attr(req, &st, cache_s(mount_of(req)));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -109,6 +109,17 @@ static int opt_restore(struct mount_opts *o, const char *v)
 	o->restore = RESTORE_NUMBER;
 	return number(v, UINT64_MAX, &o->restore_number);
 }
+static int opt_follow(struct mount_opts *o, const char *v)
+{
+	static const char *const words[] = {[FOLLOW_GOOD] = "good", [FOLLOW_NEWEST] = "newest", [FOLLOW_OFF] = "off"};
+
+	for (size_t i = FOLLOW_GOOD; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(v, words[i]) == 0) {
+			o->follow = (enum follow)i;
+			return 0;
+		}
+	return -EINVAL;
+}
 static int opt_ro(struct mount_opts *o, const char *v)
 {
 	(void)v;
@@ -250,6 +261,7 @@ static const struct opt {
 	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
 	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
 	{"ro", NULL, opt_ro, "look, change nothing"},
+	{"follow", "good|newest|off", opt_follow, "with ro: the moment that is shown as a writer goes on (good)"},
 	{"rw", NULL, opt_rw, "the default"},
 	{"takeover", NULL, opt_takeover, "replace a writer that did not release the store"},
 	{"unfenced", NULL, opt_unfenced, "on a store that ignores conditions: one writer, by hand"},
@@ -391,7 +403,24 @@ int opts_parse(struct mount_opts *o, const char *text, struct fault *f)
 	return rc;
 }
 
-int opts_check(const struct mount_opts *o, struct fault *f)
+/* What is asked for by its number does not change; restore=newest asks for all there is. */
+static enum follow follow_by_restore(enum restore_from restore)
+{
+	return restore == RESTORE_GOOD ? FOLLOW_GOOD : restore == RESTORE_NEWEST ? FOLLOW_NEWEST : FOLLOW_OFF;
+}
+
+static int check_follow(struct mount_opts *o, struct fault *f)
+{
+	if (o->follow != FOLLOW_DEFAULT && !o->read_only)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "option follow: only a mount with -o ro follows another writer");
+	if (o->follow != FOLLOW_DEFAULT && o->follow != FOLLOW_OFF && follow_by_restore(o->restore) == FOLLOW_OFF)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "options restore and follow: one moment is shown, or the newest");
+	if (o->follow == FOLLOW_DEFAULT)
+		o->follow = o->read_only ? follow_by_restore(o->restore) : FOLLOW_OFF;
+	return 0;
+}
+
+int opts_check(struct mount_opts *o, struct fault *f)
 {
 	if (o->slots == 0 || o->slot >= o->slots)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "option slot=%u: there are of=%u slots, counted from 0", o->slot, o->slots);
@@ -399,7 +428,7 @@ int opts_check(const struct mount_opts *o, struct fault *f)
 		return fault_set(f, -EOPNOTSUPP, FAULT_FINAL, "option of=%u: several writers in one store do not work yet", o->slots);
 	if (o->read_only && o->takeover)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "options ro and takeover: a mount that changes nothing replaces nobody");
-	return 0;
+	return check_follow(o, f);
 }
 
 void opts_help(FILE *out)

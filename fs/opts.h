@@ -13,8 +13,8 @@
 void opts_default(struct mount_opts *o);
 /* "a,b=c,..." as behind -o; may be called several times.  -EINVAL, with the option named. */
 int opts_parse(struct mount_opts *o, const char *text, struct fault *f);
-/* What single options cannot see. */
-int opts_check(const struct mount_opts *o, struct fault *f);
+/* What single options cannot see; fills in what follows from others. */
+int opts_check(struct mount_opts *o, struct fault *f);
 void opts_help(FILE *out); /* a line an option */
 void opts_fini(struct mount_opts *o);
 

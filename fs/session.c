@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/log.h"
+#include "fs/follow.h"
 #include "fs/fuse.h"
 #include "fs/ops.h"
 #include "fs/park.h"
@@ -137,6 +138,22 @@ static int mount_hearing(struct fuse_session *fuse, const char *dir, char *said,
 	return rc;
 }
 
+/* What the kernel never heard of, it need not forget: so a failure is none. */
+
+static void forget_name(void *arg, uint64_t dir, const char *name)
+{
+	struct session *s = arg;
+
+	(void)fuse_lowlevel_notify_inval_entry(s->fuse, dir, name, strlen(name));
+}
+
+static void forget_inode(void *arg, uint64_t id, int64_t from)
+{
+	struct session *s = arg;
+
+	(void)fuse_lowlevel_notify_inval_inode(s->fuse, id, from, 0);
+}
+
 int session_new(struct mount *m, struct session **out, struct fault *f)
 {
 	scoped(session_free) struct session *s = calloc(1, sizeof(*s));
@@ -165,6 +182,7 @@ int session_new(struct mount *m, struct session **out, struct fault *f)
 	rc = park_new(m, f);
 	if (rc < 0)
 		return rc;
+	follow_arm(m, &(struct follow_ears){.name = forget_name, .inode = forget_inode, .arg = s});
 	*out = take(&s);
 	return 0;
 }
@@ -246,6 +264,7 @@ int session_serve(struct session *s, struct fault *f)
 
 void session_stop(struct session *s)
 {
+	follow_disarm(s->m); /* while requests are still answered */
 	fuse_session_exit(s->fuse);
 	(void)pthread_kill(s->server, SIGUSR1); /* the loop sits in a sem_wait() */
 }

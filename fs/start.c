@@ -13,6 +13,7 @@
 #include "fs/cachedir.h"
 #include "fs/commit.h"
 #include "fs/file.h"
+#include "fs/follow.h"
 #include "fs/replay.h"
 #include "fs/track/death.h"
 #include "store/log.h"
@@ -96,13 +97,12 @@ static int read_first(struct mount *m, struct objects *o, uint64_t *number, stru
 
 static int find(struct mount *m, struct objects *o, uint64_t number, struct found *x, struct fault *f)
 {
-	const struct record_head *h = &x->log.head;
 	int rc = newest_read(o, &m->format, number, mount_now(m) + START_DEADLINE_NS, &x->log, f);
 
 	if (rc < 0)
 		return rc;
 	x->newest = newest_state(&x->log);
-	x->good = h->kind == RECORD_RESET && h->good == h->from ? h->number : h->good;
+	x->good = newest_good(&x->log);
 	return 0;
 }
 
@@ -415,7 +415,9 @@ static int start_reading(struct mount *m, struct objects *o, struct found *x, st
 		rc = new_journal(m, f);
 	if (rc == 0)
 		rc = make_root(m, f);
-	(void)snprintf(m->story, sizeof(m->story), "shows commit %llu", (unsigned long long)target);
+	(void)snprintf(m->story, sizeof(m->story), "began with commit %llu", (unsigned long long)target);
+	if (rc == 0 && m->opts.follow != FOLLOW_OFF)
+		rc = follow_new(m, x->log.number, f);
 	return rc;
 }
 
@@ -571,6 +573,7 @@ void mount_fini(struct mount *m)
 	if (m->lanes)
 		lanes_stop(m->lanes); /* ends what the committer may wait for */
 	committer_free(m);
+	follow_free(m);
 	lanes_free(take(&m->lanes));
 	nodes_fini(&m->nodes);
 	journal_close(take(&m->journal));

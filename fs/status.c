@@ -8,6 +8,7 @@
 
 #include "base/jsontext.h"
 #include "fs/commit.h"
+#include "fs/follow.h"
 #include "fs/park.h"
 
 static const char *mode_of(const struct mount *m, bool read_only, const struct commit_status *c)
@@ -30,8 +31,37 @@ static json_t *flush_seconds(uint64_t dirty, uint64_t rate)
 	return rate ? seconds((double)dirty / (double)rate * 1e9) : json_null();
 }
 
+/* Since the writer froze what a read-only mount shows, by the two machines' clocks. */
+static double shown_age_ns(struct mount *m)
+{
+	int64_t age;
+
+	mount_lock(m);
+	age = state_head(m->state)->number ? clock_wall(m->clock) - state_head(m->state)->time_ns : 0;
+	mount_unlock(m);
+	return age > 0 ? (double)age : 0;
+}
+
+static void add_following(json_t *j, struct mount *m, const struct follow_status *w)
+{
+	(void)json_object_set_new(j, "follow", json_string(w->what));
+	(void)json_object_set_new(j, "shown_age_seconds", seconds(m->opts.read_only ? shown_age_ns(m) : 0));
+	(void)json_object_set_new(j, "looked_seconds", seconds((double)w->looked_ns));
+}
+
+/* The log is read by one thread, packs by others: the one that has failed for longer is told of. */
+static void add_error(json_t *j, const struct commit_status *c, const struct follow_status *w, uint64_t now)
+{
+	uint64_t lasts_ns = w->failing_since_ns ? now - w->failing_since_ns : 0;
+	bool ours = lasts_ns > c->trouble.lasts_ns || !c->trouble.text[0];
+
+	(void)json_object_set_new(j, "error", json_text(ours ? w->error : c->trouble.text));
+	(void)json_object_set_new(j, "failing_seconds", seconds((double)(ours ? lasts_ns : c->trouble.lasts_ns)));
+}
+
 char *status_json(struct mount *m)
 {
+	struct follow_status w;
 	struct commit_status c;
 	struct lanes_counts l;
 	struct store_counts s;
@@ -48,6 +78,7 @@ char *status_json(struct mount *m)
 	committer_status(m, &c);
 	lanes_counts(m->lanes, &l);
 	store_counts(m->store, &s);
+	follow_status(m, &w);
 	(void)json_object_set_new(j, "pid", json_integer(getpid()));
 	(void)json_object_set_new(j, "store", json_text(m->opts.uri));
 	(void)json_object_set_new(j, "mode", json_text(mode_of(m, read_only, &c)));
@@ -75,8 +106,8 @@ char *status_json(struct mount *m)
 				  json_pack("{s:I,s:I,s:I,s:I,s:I}", "get", (json_int_t)s.get, "put", (json_int_t)s.put, "list",
 					    (json_int_t)s.list, "delete", (json_int_t)s.del, "retries", (json_int_t)s.retries));
 	(void)json_object_set_new(j, "errors", json_integer((json_int_t)s.errors));
-	(void)json_object_set_new(j, "error", json_text(c.trouble.text));
-	(void)json_object_set_new(j, "failing_seconds", seconds((double)c.trouble.lasts_ns));
+	add_error(j, &c, &w, mount_now(m));
+	add_following(j, m, &w);
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
 	(void)json_object_set_new(j, "why_read_only", json_text(why_read_only));
 	(void)json_object_set_new(j, "death_detection", json_text(m->death_detection ? "on" : "off"));

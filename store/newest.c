@@ -56,3 +56,10 @@ uint64_t newest_state(const struct newest *n)
 {
 	return n->head.kind == RECORD_JOIN ? n->head.from : n->head.number;
 }
+
+uint64_t newest_good(const struct newest *n)
+{
+	const struct record_head *h = &n->head;
+
+	return h->kind == RECORD_RESET && h->good == h->from ? h->number : h->good;
+}

@@ -30,5 +30,7 @@ SCOPE_VAL(struct newest, newest_fini)
 
 /* The record whose state is the newest: a join has its predecessor's.  0: the empty state. */
 uint64_t newest_state(const struct newest *n);
+/* The good moment, for which a reset names itself: the same state.  0: there is none. */
+uint64_t newest_good(const struct newest *n);
 
 #endif

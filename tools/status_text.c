@@ -112,10 +112,31 @@ static void add_error(const json_t *status, struct buf *out)
 		buf_addf(out, "; %lld errors in all", count_of(status, "errors"));
 }
 
-/* A mount that only looks has nothing to send, and its story says what it shows. */
+/* A mount that only looks has nothing to send. */
 static bool only_looks(const json_t *status)
 {
-	return !count_of(status, "commit") && strcmp(text_of(status, "mode"), "read-only") == 0;
+	return strcmp(text_of(status, "mode"), "read-only") == 0;
+}
+
+/* "commit 42, 12 s old; follows the good moment, last looked 3 s ago". */
+static void add_shown(const json_t *status, struct buf *out)
+{
+	const char *follow = text_of(status, "follow");
+	double age = number_of(status, "shown_age_seconds");
+	char span[WORDS_MAX];
+
+	if (count_of(status, "commit"))
+		buf_addf(out, "commit %lld", count_of(status, "commit"));
+	else
+		buf_addf(out, "nothing, there is no good moment");
+	if (age > 0)
+		buf_addf(out, ", %s old", words_span(age, span));
+	if (strcmp(follow, "off") == 0)
+		buf_addf(out, "; does not follow");
+	else if (*follow)
+		buf_addf(out, "; follows %s, last looked %s ago",
+			 strcmp(follow, "newest") == 0 ? "the newest commit" : "the good moment",
+			 words_span(number_of(status, "looked_seconds"), span));
 }
 
 static void add_progress(const json_t *status, struct buf *out)
@@ -133,8 +154,13 @@ void status_text(const json_t *status, struct buf *out)
 
 	buf_addf(out, "store    %s\n", text_of(status, "store"));
 	add_mode(status, out);
-	if (!only_looks(status))
+	if (only_looks(status)) {
+		buf_addf(out, "shows    ");
+		add_shown(status, out);
+		buf_addf(out, "\n");
+	} else {
 		add_progress(status, out);
+	}
 	if (*obstacle(status))
 		buf_addf(out, "waiting  %s\n", obstacle(status));
 	if (add_writers(status, out, "full     "))
@@ -150,10 +176,15 @@ void status_text(const json_t *status, struct buf *out)
 
 void status_line(const json_t *status, struct buf *out)
 {
-	buf_addf(out, "good ");
-	add_good(status, out);
-	buf_addf(out, "; unsent ");
-	add_unsent(status, out);
+	if (only_looks(status)) {
+		buf_addf(out, "shows ");
+		add_shown(status, out);
+	} else {
+		buf_addf(out, "good ");
+		add_good(status, out);
+		buf_addf(out, "; unsent ");
+		add_unsent(status, out);
+	}
 	if (*obstacle(status))
 		buf_addf(out, "; waiting: %s", obstacle(status));
 	(void)add_writers(status, out, "; full: ");

@@ -95,12 +95,15 @@ static int get_block(struct block_source *src, uint64_t pack, uint64_t off, size
 		     uint8_t *dest, struct fault *f)
 {
 	char key[PACK_KEY_MAX];
+	int rc;
 	struct object_req r = {.op = OBJECT_GET, .key = key, .off = off, .len = len, .dest = dest};
 
 	pack_key(pack, key);
 	if (src->deadline_ms > 0)
 		r.deadline_ns = clock_mono(&clock_system) + src->deadline_ms * NS_PER_MS;
-	return do_request(src->arg, &r, f);
+	rc = do_request(src->arg, &r, f);
+	/* A name that is not in a state is -ENOENT: a pack that is gone must not look like one. */
+	return rc != -ENOENT ? rc : f ? f->code = -ESTALE : -ESTALE;
 }
 
 void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out)

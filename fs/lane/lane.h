@@ -140,7 +140,7 @@ void lanes_fetch(struct lanes *l, struct fetch *x);
 void lanes_fetch_cancel(struct lanes *l, struct fetch *x); /* done() still comes */
 
 /* Blocking reads of pack ranges for state_*(), from threads that are no lane.  Each may take
- * deadline_ms; 0: for ever. */
+ * deadline_ms; 0: for ever.  -ESTALE: the pack is gone. */
 void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out);
 /* Store one blob as a pack of its own; blocks until deadline_ns (0: for ever).  For bases and
  * packed runs. */

@@ -52,6 +52,31 @@ def test_an_event_costs_no_request_when_its_file_is_closed(machines, s3_store, t
     assert read(machine) == list(range(200))
 
 
+def test_another_machine_sees_a_run_live(machines, s3_store, tmp_path):
+    """TensorBoard's accumulator keeps its file open and reads on at each reload."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    machine, reader = machines(s3_store).mount(), machines(s3_store, ro=True).mount()
+    with writer(machine, tmp_path, 100_000, 0.01) as process:
+        until(lambda: written(tmp_path) > 5 or not process.running(), 60, "events are written")
+        until((reader.path / "runs").exists, 120, "the run is seen")
+        board = EventAccumulator(str(reader.path / "runs"), size_guidance={"scalars": 0, "tensors": 0})
+
+        def seen():
+            board.Reload()
+            tags = board.Tags()
+            if "loss" in tags["scalars"]:
+                return [e.step for e in board.Scalars("loss")]
+            return [e.step for e in board.Tensors("loss")] if "loss" in tags["tensors"] else []
+
+        for _ in range(4):
+            floor = written(tmp_path)
+            until(lambda floor=floor: len(seen()) > floor, 120, f"event {floor} is seen")
+            steps = seen()
+            assert steps == list(range(len(steps)))
+        process.kill()
+
+
 def test_events_are_kept_while_the_file_is_never_closed_for_good(machines, s3_store, tmp_path):
     machine = machines(s3_store).mount()
     with writer(machine, tmp_path, 100_000, 0.01) as process:

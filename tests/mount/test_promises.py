@@ -142,8 +142,8 @@ def test_an_older_moment_can_be_mounted(file_machine):
     assert (m.path / "last.pt").read_bytes() == noise(MIB, 2)
 
 
-def test_a_reader_shows_one_moment_whatever_is_saved_since(machines, file_store):
-    a, b = machines(file_store).mount(), machines(file_store, ro=True)
+def test_a_reader_that_does_not_follow_shows_one_moment_whatever_is_saved_since(machines, file_store):
+    a, b = machines(file_store).mount(), machines(file_store, ro=True, follow="off")
     write_new(a.path / "one", noise(MIB, 1))
     a.sync()
     b.mount()

@@ -97,11 +97,19 @@ static void a_mount_that_only_looks_has_nothing_to_send(void **state)
 {
 	assert_words(
 		status_text,
-		"{\"store\":\"s3://b/run\",\"mode\":\"read-only\",\"story\":\"shows commit 4\","
-		"\"commit\":0,\"good\":0,\"cache\":\"/c\",\"cache_bytes\":0}",
+		"{\"store\":\"s3://b/run\",\"mode\":\"read-only\",\"story\":\"began with commit 4\","
+		"\"commit\":9,\"good\":9,\"cache\":\"/c\",\"cache_bytes\":0,\"follow\":\"good\","
+		"\"shown_age_seconds\":12.0,\"looked_seconds\":3.0}",
 		"store    s3://b/run\n"
-		"mode     read-only; shows commit 4\n"
+		"mode     read-only; began with commit 4\n"
+		"shows    commit 9, 12 s old; follows the good moment, last looked 3.0 s ago\n"
 		"cache    /c, 0 bytes\n");
+	assert_words(status_line, "{\"mode\":\"read-only\",\"commit\":0,\"follow\":\"off\"}",
+		     "shows nothing, there is no good moment; does not follow\n");
+	assert_words(status_line,
+		     "{\"mode\":\"read-only\",\"commit\":3,\"follow\":\"newest\",\"looked_seconds\":90.0,"
+		     "\"error\":\"LIST log/: refused\",\"failing_seconds\":89.0}",
+		     "shows commit 3; follows the newest commit, last looked 90 s ago; error: LIST log/: refused; for 89 s now\n");
 }
 
 static void a_status_of_another_version_is_shown_as_far_as_it_goes(void **state)
