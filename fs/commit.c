@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/cond.h"
 #include "base/log.h"
 #include "fs/cachedir.h"
 #include "fs/evict.h"
@@ -632,13 +632,11 @@ static void step(struct committer *c)
 
 static void wait_tick(struct committer *c)
 {
-	struct timespec at;
 	uint64_t until = mount_now(c->m) + TICK_NS;
 
-	at = (struct timespec){.tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S)};
 	mount_lock(c->m);
 	while (!c->kicked && !c->ending)
-		if (pthread_cond_timedwait(&c->wake, &c->m->lock, &at) == ETIMEDOUT)
+		if (cond_wait_until(&c->wake, &c->m->lock, until) == ETIMEDOUT)
 			break;
 	c->kicked = false;
 	mount_unlock(c->m);
@@ -662,16 +660,6 @@ void committer_kick(struct mount *m)
 		m->committer->kicked = true;
 		pthread_cond_signal(&m->committer->wake);
 	}
-}
-
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t a;
-
-	(void)pthread_condattr_init(&a);
-	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(cond, &a);
-	(void)pthread_condattr_destroy(&a);
 }
 
 /*
@@ -713,8 +701,8 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	/* What a replayed journal left dirty is in no commit yet. */
 	if (at->good == at->newest && nodes_all_clean(&m->nodes))
 		c->durable_seq = m->nodes.seq;
-	cond_init_monotonic(&c->wake);
-	cond_init_monotonic(&c->moved);
+	cond_init(&c->wake);
+	cond_init(&c->moved);
 	m->committer = c;
 	c->gains = gains_new(m);
 	c->sender = c->gains ? sender_new(m) : NULL;
@@ -803,19 +791,18 @@ static uint64_t bounded(const struct committer *c, uint64_t deadline_ns)
 	return deadline_ns && deadline_ns < c->give_up_ns ? deadline_ns : c->give_up_ns;
 }
 
-static int wait_moved(struct committer *c, uint64_t deadline_ns)
-{
-	struct timespec at = {.tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S)};
-
-	if (!deadline_ns)
-		return pthread_cond_wait(&c->moved, &c->m->lock);
-	return pthread_cond_timedwait(&c->moved, &c->m->lock, &at);
-}
-
-/* Under lock.  The bound may have moved while we waited for it. */
+/* Under lock. */
 static bool is_over(const struct committer *c, uint64_t deadline_ns)
 {
+	deadline_ns = bounded(c, deadline_ns);
 	return deadline_ns && mount_now(c->m) >= deadline_ns;
+}
+
+/* Under lock.  Waits for something to move; is it too late now?  The bound may have moved meanwhile. */
+static bool is_late(struct committer *c, uint64_t deadline_ns)
+{
+	return cond_wait_until(&c->moved, &c->m->lock, bounded(c, deadline_ns)) == ETIMEDOUT &&
+	       is_over(c, deadline_ns);
 }
 
 /* Under lock.  Why does it take so long? */
@@ -860,7 +847,7 @@ int committer_sync(struct mount *m, uint64_t deadline_ns, const _Atomic bool *gi
 			rc = fault_set(f, -ESHUTDOWN, FAULT_FINAL, "the mount has ended");
 		else if (given_up && *given_up)
 			rc = fault_set(f, -ECANCELED, FAULT_FINAL, "nobody waits for it any more");
-		else if (wait_moved(c, bounded(c, deadline_ns)) == ETIMEDOUT && is_over(c, bounded(c, deadline_ns)))
+		else if (is_late(c, deadline_ns))
 			rc = not_in_time(c, f);
 		if (rc < 0)
 			break;
@@ -909,7 +896,7 @@ static bool release_is_over(struct committer *c, uint64_t deadline_ns)
 	bool over;
 
 	mount_lock(c->m);
-	over = is_over(c, bounded(c, deadline_ns));
+	over = is_over(c, deadline_ns);
 	mount_unlock(c->m);
 	return over;
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/cond.h"
 #include "base/jsontext.h"
 #include "fs/commit.h"
 #include "fs/status.h"
@@ -168,11 +169,7 @@ static void answer_end(struct connection *c, double seconds, bool discard)
 	/* The other side unmounts; if that fails (busy) it hangs up, and the mount goes on. */
 	pthread_mutex_lock(&ctl->lock);
 	while (!ctl->ended) {
-		struct timespec at;
-
-		(void)clock_gettime(CLOCK_REALTIME, &at);
-		at.tv_sec++;
-		(void)pthread_cond_timedwait(&ctl->changed, &ctl->lock, &at);
+		(void)cond_wait_until(&ctl->changed, &ctl->lock, mount_now(ctl->m) + NS_PER_S);
 		if (!ctl->ended && hung_up(c->fd)) {
 			ctl->ending = false;
 			break;
@@ -319,7 +316,7 @@ int ctl_open(struct mount *m, struct ctl **out, struct fault *f)
 	}
 	*c = (struct ctl){.m = m, .wake = {-1, -1}};
 	(void)pthread_mutex_init(&c->lock, NULL);
-	(void)pthread_cond_init(&c->changed, NULL);
+	cond_init(&c->changed);
 	memcpy(at.sun_path, m->socket, sizeof(at.sun_path));
 	(void)unlink(m->socket);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/cond.h"
 #include "base/log.h"
 #include "fs/evict.h"
 #include "fs/move.h"
@@ -42,23 +42,6 @@ struct follower {
 	struct follow_ears ears;
 	bool armed;
 };
-
-static void cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t a;
-
-	(void)pthread_condattr_init(&a);
-	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(cond, &a);
-	(void)pthread_condattr_destroy(&a);
-}
-
-static void wait_until(struct follower *w, pthread_cond_t *cond, uint64_t at_ns)
-{
-	struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_S), .tv_nsec = (long)(at_ns % NS_PER_S)};
-
-	(void)pthread_cond_timedwait(cond, &w->lock, &at);
-}
 
 /* ---- telling the kernel ---- */
 
@@ -200,7 +183,7 @@ static bool wait_for_next(struct follower *w)
 
 	pthread_mutex_lock(&w->lock);
 	while (!w->ending && w->asked == w->answered && mount_now(w->m) < at)
-		wait_until(w, &w->wake, at);
+		(void)cond_wait_until(&w->wake, &w->lock, at);
 	ending = w->ending;
 	pthread_mutex_unlock(&w->lock);
 	return !ending;
@@ -302,7 +285,7 @@ void follow_read_on(struct mount *m)
 	ticket = ++w->asked;
 	pthread_cond_broadcast(&w->wake);
 	while (!w->ending && w->answered < ticket && mount_now(m) < until)
-		wait_until(w, &w->looked, until);
+		(void)cond_wait_until(&w->looked, &w->lock, until);
 	pthread_mutex_unlock(&w->lock);
 }
 

@@ -3,8 +3,8 @@
 #include "fs/park.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "base/cond.h"
 #include "fs/commit.h"
 
 #define THREADS 4 /* what is tried again never waits, so as many as copy well at once */
@@ -237,12 +237,11 @@ static void let_go_room(struct park *k, bool all)
 static void wait_look(struct park *k)
 {
 	uint64_t until = mount_now(k->m) + LOOK_NS;
-	struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S)};
 	int rc = 0;
 
 	while (!k->look && !k->stopping && rc == 0) {
 		if (list_on(&k->room) || atomic_load(&k->m->room) != ROOM_FREE)
-			rc = pthread_cond_timedwait(&k->look_now, &k->m->lock, &at);
+			rc = cond_wait_until(&k->look_now, &k->m->lock, until);
 		else
 			(void)pthread_cond_wait(&k->look_now, &k->m->lock);
 	}
@@ -277,16 +276,6 @@ struct park_counts park_counts(const struct mount *m)
 
 /* ---- life ---- */
 
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t a;
-
-	(void)pthread_condattr_init(&a);
-	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(cond, &a);
-	(void)pthread_condattr_destroy(&a);
-}
-
 int park_new(struct mount *m, struct fault *f)
 {
 	struct park *k = calloc(1, sizeof(*k));
@@ -295,8 +284,8 @@ int park_new(struct mount *m, struct fault *f)
 	if (!k)
 		return fault_errno(f, -ENOMEM, "waiting requests");
 	k->m = m;
-	cond_init_monotonic(&k->ready_one);
-	cond_init_monotonic(&k->look_now);
+	cond_init(&k->ready_one);
+	cond_init(&k->look_now);
 	list_init(&k->all);
 	list_init(&k->ready);
 	list_init(&k->room);
