@@ -103,7 +103,11 @@ static int get_block(struct block_source *src, uint64_t pack, uint64_t off, size
 		r.deadline_ns = clock_mono(&clock_system) + src->deadline_ms * NS_PER_MS;
 	rc = do_request(src->arg, &r, f);
 	/* A name that is not in a state is -ENOENT: a pack that is gone must not look like one. */
-	return rc != -ENOENT ? rc : f ? f->code = -ESTALE : -ESTALE;
+	if (rc != -ENOENT)
+		return rc;
+	if (f)
+		f->code = -ESTALE;
+	return -ESTALE;
 }
 
 void lanes_block_source(struct lanes *l, uint64_t deadline_ms, struct block_source *out)
