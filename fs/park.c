@@ -19,7 +19,7 @@ struct park {
 	pthread_cond_t ready_one, look_now;
 	struct list all, ready, room;
 	unsigned for_bytes;
-	bool look, stopping;
+	bool look, later, stopping;
 };
 
 static struct parked *parked_on(struct list *l)
@@ -217,6 +217,14 @@ void park_look(struct mount *m)
 	pthread_cond_signal(&m->park->look_now);
 }
 
+void park_look_later(struct mount *m)
+{
+	if (!m->park)
+		return;
+	m->park->later = true;
+	pthread_cond_signal(&m->park->look_now);
+}
+
 /* Under lock.  All of them: those for whom there is none after all stand here again. */
 static void let_go_room(struct park *k, bool all)
 {
@@ -233,19 +241,20 @@ static void let_go_room(struct park *k, bool all)
 	}
 }
 
-/* Under lock.  While somebody waits, or the disk is known to be full, a look each tick. */
+/* Under lock.  While somebody waits, or the disk is known to be full, a look each tick; else when asked to. */
 static void wait_look(struct park *k)
 {
-	uint64_t until = mount_now(k->m) + LOOK_NS;
+	uint64_t until = 0;
 	int rc = 0;
 
 	while (!k->look && !k->stopping && rc == 0) {
-		if (list_on(&k->room) || atomic_load(&k->m->room) != ROOM_FREE)
-			rc = cond_wait_until(&k->look_now, &k->m->lock, until);
-		else
-			(void)pthread_cond_wait(&k->look_now, &k->m->lock);
+		bool ticks = k->later || list_on(&k->room) || atomic_load(&k->m->room) != ROOM_FREE;
+
+		if (ticks && !until)
+			until = mount_now(k->m) + LOOK_NS;
+		rc = cond_wait_until(&k->look_now, &k->m->lock, ticks ? until : 0);
 	}
-	k->look = false;
+	k->look = k->later = false;
 }
 
 static void *looker_main(void *arg)

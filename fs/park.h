@@ -55,6 +55,8 @@ void park_stop(struct mount *m);
 void park_run(struct mount *m, struct parked *p);
 /* There may be room, or no reason to wait any more.  Under lock. */
 void park_look(struct mount *m);
+/* The same at the next tick: somebody who had no room to wait for saw that the cache is over its size.  Under lock. */
+void park_look_later(struct mount *m);
 
 struct park_counts {
 	unsigned for_room, for_bytes;

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "fs/evict.h"
+#include "fs/park.h"
 
 #define STEP_BYTES (UINT64_C(64) << 20) /* dropped at once when the disk is full */
 #define LOOK_GAP_NS (20 * NS_PER_MS)
@@ -49,8 +50,12 @@ enum room room_now(struct mount *m)
 	if (is != ROOM_FREE || (!evict_over(m) && ballast_is_whole(m->ballast)))
 		return is;
 	/* Where looking did not help a moment ago, each write of a file that is larger than the cache would look at all files. */
-	if (ballast_is_whole(m->ballast) && mount_now(m) - atomic_load(&m->room_looked_ns) < LOOK_GAP_NS)
+	if (ballast_is_whole(m->ballast) && mount_now(m) - atomic_load(&m->room_looked_ns) < LOOK_GAP_NS) {
+		mount_lock(m);
+		park_look_later(m); /* this may be the last write for long */
+		mount_unlock(m);
 		return is;
+	}
 	return room_look(m);
 }
 

@@ -19,7 +19,8 @@ WRITERS = 64
 
 # Saves without end: what a trainer does.  Its size is that of a write, so that none is cut into two.
 SAVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins without
 for i in range(1000):
     with open(f"{sys.argv[1]}/{sys.argv[2]}{i}", "wb", buffering=0) as f:
         for _ in range(4):
