@@ -567,9 +567,12 @@ int move_to(struct mount *m, struct state *to, struct tells *out, struct fault *
 			break;
 		rc = read_all(&v, f);
 	}
-	for (struct item *x = v.items; rc == 1 && x; x = x->hh.next)
-		if (x->grows)
-			hand_on(x);
+	for (struct item *x = v.items; rc == 1 && x; x = x->hh.next) {
+		if (!x->grows)
+			continue;
+		hand_on(x);
+		content_rest(x->live); /* nobody may have it open */
+	}
 	items_free(&v);
 	if (rc == -ENOMEM && !f->code)
 		return fault_errno(f, rc, "commit %llu", (unsigned long long)state_head(to)->number);

@@ -206,6 +206,7 @@ int content_extend(struct content *c, uint64_t from, const struct extents *exten
 	pthread_mutex_lock(&c->lock);
 	rc = extend(c, from, extents, size);
 	pthread_mutex_unlock(&c->lock);
+	content_rest(c); /* nobody may have it open */
 	return rc;
 }
 
