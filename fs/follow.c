@@ -34,6 +34,7 @@ struct follower {
 	pthread_mutex_t lock;
 	pthread_cond_t wake, looked;
 	bool ending;
+	bool telling; /* the kernel, which may wait for whoever is in follow_read_on(): it does not wait then */
 	uint64_t asked, answered; /* by follow_read_on(): looks begun, looks ended */
 	uint64_t looking_since_ns, looked_at_ns, failing_since_ns;
 	char error[256];
@@ -80,24 +81,21 @@ void follow_disarm(struct mount *m)
 
 /* ---- one look ---- */
 
-static int show(struct follower *w, uint64_t target, const struct buf *raw, struct fault *f)
+static int show(struct follower *w, uint64_t target, const struct buf *raw, struct tells *tells, struct fault *f)
 {
 	struct mount *m = w->m;
 	scoped(state_unref) struct state *to = NULL;
-	scoped(tells_fini) struct tells tells = {.v = NULL};
 	int rc = state_load(w->objects, &m->format, target, raw, &to, f);
 
 	if (rc == 0)
-		rc = move_to(m, to, &tells, f);
+		rc = move_to(m, to, tells, f);
 	if (rc < 0)
 		return rc;
-	for (size_t i = 0; i < tells.n; i++)
-		tell_one(w, &tells.v[i]);
 	log_debug("%s: shows commit %llu", m->opts.uri, (unsigned long long)target);
 	return 1;
 }
 
-static int read_on(struct follower *w, uint64_t number, struct fault *f)
+static int read_on(struct follower *w, uint64_t number, struct tells *tells, struct fault *f)
 {
 	struct mount *m = w->m;
 	scoped(newest_fini) struct newest x = NEWEST_EMPTY;
@@ -108,13 +106,13 @@ static int read_on(struct follower *w, uint64_t number, struct fault *f)
 		return rc;
 	target = m->opts.follow == FOLLOW_NEWEST ? newest_state(&x) : newest_good(&x);
 	if (target > state_head(m->state)->number) /* I1: a reset's number is above all */
-		rc = show(w, target, target == x.head.number ? &x.raw : NULL, f);
+		rc = show(w, target, target == x.head.number ? &x.raw : NULL, tells, f);
 	if (rc >= 0)
 		w->number = number;
 	return rc;
 }
 
-static int look(struct follower *w, struct fault *f)
+static int look(struct follower *w, struct tells *tells, struct fault *f)
 {
 	uint64_t number;
 	int rc = log_newest(w->objects, "log", mount_now(w->m) + LOOK_DEADLINE_NS, &number, f);
@@ -125,7 +123,7 @@ static int look(struct follower *w, struct fault *f)
 		return fault_set(f, -ESTALE, FAULT_FINAL,
 				 "the log ends at record %llu, and did at %llu before: is it another store now?",
 				 (unsigned long long)number, (unsigned long long)w->number);
-	return read_on(w, number, f);
+	return read_on(w, number, tells, f);
 }
 
 static void note(struct follower *w, int rc, const struct fault *f)
@@ -149,6 +147,7 @@ static void note(struct follower *w, int rc, const struct fault *f)
 int follow_look(struct mount *m, struct fault *f)
 {
 	struct follower *w = m->follower;
+	scoped(tells_fini) struct tells tells = {.v = NULL};
 	uint64_t asked;
 	int rc;
 
@@ -156,12 +155,18 @@ int follow_look(struct mount *m, struct fault *f)
 	asked = w->asked;
 	w->looking_since_ns = mount_now(m);
 	pthread_mutex_unlock(&w->lock);
-	rc = look(w, f);
+	rc = look(w, &tells, f);
 	pthread_mutex_lock(&w->lock);
 	if (!w->ending)
 		note(w, rc, f);
 	w->answered = asked;
+	w->telling = true;
 	pthread_cond_broadcast(&w->looked);
+	pthread_mutex_unlock(&w->lock);
+	for (size_t i = 0; i < tells.n; i++)
+		tell_one(w, &tells.v[i]);
+	pthread_mutex_lock(&w->lock);
+	w->telling = false;
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }
@@ -284,7 +289,7 @@ void follow_read_on(struct mount *m)
 	pthread_mutex_lock(&w->lock);
 	ticket = ++w->asked;
 	pthread_cond_broadcast(&w->wake);
-	while (!w->ending && w->answered < ticket && mount_now(m) < until)
+	while (!w->ending && !w->telling && w->answered < ticket && mount_now(m) < until)
 		(void)cond_wait_until(&w->looked, &w->lock, until);
 	pthread_mutex_unlock(&w->lock);
 }

@@ -151,13 +151,12 @@ void node_set_parent(struct nodes *t, struct node *n, struct node *dir);
 struct node *node_make(struct nodes *t, uint64_t id, uint64_t home, const struct inode_attr *attr);
 /* From a record of the base: takes symlink, xattrs and extents over. */
 struct node *node_from_record(struct nodes *t, struct inode_rec *rec);
-/* Let it go if I2 allows, and the directories above that were waiting for it.  A directory: looks at all its names. */
 /*
  * A newer version of a file, n, that stays as it is (I4): as node_from_record().  The names lead to it from
  * now on.
  */
 struct node *node_newer(struct nodes *t, struct node *n, struct inode_rec *rec);
-/* Let it go if I2 allows. */
+/* Let it go if I2 allows, and the directories above that were waiting for it.  A directory: looks at all its names. */
 void node_release(struct nodes *t, struct node *n);
 /* Of all there are.  Short of memory they stay. */
 void nodes_release(struct nodes *t);

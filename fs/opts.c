@@ -260,7 +260,7 @@ static const struct opt {
 	{"full", "wait|enospc:SECONDS", opt_full, "what writers do when there is no room: wait, or fail after so long"},
 	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
 	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
-	{"ro", NULL, opt_ro, "look, change nothing"},
+	{"ro", NULL, opt_ro, "look, change nothing; follows the writer"},
 	{"follow", "good|newest|off", opt_follow, "with ro: the moment that is shown as a writer goes on (good)"},
 	{"rw", NULL, opt_rw, "the default"},
 	{"takeover", NULL, opt_takeover, "replace a writer that did not release the store"},

@@ -188,6 +188,8 @@ static int extend(struct content *c, uint64_t from, const struct extents *x, uin
 		rc = -errno;
 	if (rc < 0)
 		return rc;
+	if (size > old) /* before the size is seen: content_read() asks without the lock */
+		atomic_store_explicit(&c->whole, false, memory_order_release);
 	if (c->map)
 		(void)map_remove(c->map, from, old);
 	rc = size > old ? ranges_add(&c->absent, old, size) : 0;
@@ -644,10 +646,14 @@ static ssize_t read_held(struct content *c, void *data, size_t len, uint64_t off
 
 ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
 {
+	uint64_t size = content_size(c); /* the file may be longer by what is absent: see extend() */
 	bool absent = false;
 
-	if (off > INT64_MAX - len)
-		return off > INT64_MAX ? -EINVAL : 0;
+	if (off > INT64_MAX)
+		return -EINVAL;
+	if (off >= size)
+		return 0;
+	len = MIN(len, size - off);
 	if (!content_is_whole(c)) {
 		pthread_mutex_lock(&c->lock);
 		absent = ranges_meets(&c->absent, off, off + len);

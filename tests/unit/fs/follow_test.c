@@ -514,6 +514,61 @@ static void a_thread_that_waits_ends_at_once(void **state)
 	machine_lose(x);
 }
 
+/* As the kernel does: it waits for a request that may wait for the follower. */
+struct waiting_kernel {
+	struct machine *x;
+	unsigned told;
+};
+
+static void *read_on(void *arg)
+{
+	follow_read_on(arg);
+	return NULL;
+}
+
+static void wait_for_a_request(void *arg, uint64_t id, const char *name)
+{
+	struct waiting_kernel *k = arg;
+	pthread_t request;
+
+	(void)id;
+	(void)name;
+	assert_int_equal(pthread_create(&request, NULL, read_on, &k->x->m), 0);
+	assert_int_equal(pthread_join(request, NULL), 0); /* or waits for a minute */
+	k->told++;
+}
+
+static void hear_nothing(void *arg, uint64_t id, int64_t from)
+{
+	(void)arg;
+	(void)id;
+	(void)from;
+}
+
+static void a_request_that_the_kernel_waits_for_does_not_wait_for_the_telling(void **state)
+{
+	struct pair p;
+	struct waiting_kernel k;
+	struct fault f = FAULT_NONE;
+	uint64_t begin;
+
+	pair_open(&p, *state);
+	k = (struct waiting_kernel){.x = p.reader};
+	do_put(p.writer, "a", "1");
+	passes_on(&p);
+	assert_follows(&p);
+	follow_arm(&p.reader->m, &(struct follow_ears){.name = wait_for_a_request, .inode = hear_nothing, .arg = &k});
+	assert_int_equal(do_unlink(p.writer, "a"), 0);
+	machine_sync(p.writer);
+	begin = clock_mono(&clock_system);
+	assert_int_equal(follow_run(&p.reader->m, &f), 0);
+	follow_read_on(&p.reader->m);
+	follow_disarm(&p.reader->m); /* waits for what is being told */
+	assert_int_equal(k.told, 1);
+	assert_true(clock_mono(&clock_system) - begin < 50 * NS_PER_S); /* a wait that was given up lasts 60 */
+	pair_close(&p);
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, rig_make, rig_end)
 
 int main(void)
@@ -536,6 +591,7 @@ int main(void)
 		test(a_log_that_cannot_be_read_leaves_what_is_shown),
 		test(looks_become_rarer_until_something_moves),
 		test(a_thread_that_waits_ends_at_once),
+		test(a_request_that_the_kernel_waits_for_does_not_wait_for_the_telling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
