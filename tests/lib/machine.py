@@ -12,6 +12,8 @@ import subprocess
 
 from lib.procs import HANGS_S, ends_within, kill, until, wait_gone
 
+ELSEWHERE = 4  # umount's: the mount lives on in another place
+
 # Short, so that tests are quick; overruled by a test that is about them.
 QUICK = {"commit": "0.2", "quiet": "0.2", "settle": "1"}
 
@@ -107,7 +109,9 @@ class Machine:
     def umount(self, *arguments, seconds=HANGS_S, expect=0):
         """`holdfast umount` until the daemon has ended; what it printed.  None: any status."""
         done = self.command("umount", self.path, *arguments, timeout=seconds + 30)
-        assert expect in (
+        # A mount namespace that a test beside this one has just made shows it too, for a moment.
+        lent = expect == 0 and done.returncode == ELSEWHERE and ends_within(self.pid, seconds)
+        assert lent or expect in (
             done.returncode,
             None,
         ), f"umount: {done.returncode}, wanted {expect}: {done.stderr}\n{self.log_text()[-4000:]}"

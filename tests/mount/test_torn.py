@@ -214,7 +214,7 @@ def test_half_a_zip_is_told_from_a_whole_one_by_the_daemon_that_goes_on(file_mac
 # ---- an exception in the middle of a save ----
 
 SAVE = """
-import signal, sys, zipfile
+import signal, sys, time, zipfile
 how, path = sys.argv[1:]
 if how == "SystemExit":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -225,7 +225,8 @@ with open(path, "wb") as f:
     f.write(b"PK\\3\\4" + data)
     f.flush()
     print("half", flush=True)
-    signal.pause()
+    while True:  # a signal just before a pause would be waited for for ever
+        time.sleep(0.01)
     f.write(data)
 """
 
