@@ -71,15 +71,6 @@ static void diff_fini(struct diff *x)
 }
 SCOPE_VAL(struct diff, diff_fini)
 
-static uint64_t be64(const uint8_t *p)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < 8; i++)
-		v = v << 8 | p[i];
-	return v;
-}
-
 /* ---- what differs ---- */
 
 static bool same_value(const struct run_item *a, const struct run_item *b)
@@ -91,7 +82,7 @@ static bool same_value(const struct run_item *a, const struct run_item *b)
 
 static int add_name(struct diff *x, const struct run_item *was, const struct run_item *is, struct fault *f)
 {
-	struct change c = {.dir = be64(is->key)}, *grown;
+	struct change c = {.dir = key_number(is->key, 0)}, *grown;
 	int rc = was->value ? name_rec_decode(was->value, was->value_len, &c.was, f) : 0;
 
 	if (rc == 0 && is->value)
@@ -144,16 +135,16 @@ static struct changed_inode *make_inode(struct diff *x, uint64_t id)
 /* Attributes stand in the first segment; a change of content shows in them. */
 static int add_inode(struct diff *x, const struct run_item *was, const struct run_item *is, struct fault *f)
 {
-	const uint8_t *id = is->key + DIR_KEY + 1, *segment = id + 8;
+	const uint8_t *segment = is->key + DIR_KEY + 1 + 8;
 	struct changed_inode *i;
 	int rc;
 
 	if (memcmp(segment, "\0\0\0\0", 4) != 0)
 		return 0;
-	i = make_inode(x, be64(id));
+	i = make_inode(x, key_number(is->key, DIR_KEY + 1));
 	if (!i)
 		return -ENOMEM;
-	i->home = be64(is->key);
+	i->home = key_number(is->key, 0);
 	rc = decode_attr(was, &i->was, &i->was_attr, f);
 	return rc < 0 ? rc : decode_attr(is, &i->is, &i->is_attr, f);
 }

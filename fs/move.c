@@ -82,15 +82,6 @@ static void tell(struct tells *t, const struct node *n, int64_t from, const char
 
 /* ---- items ---- */
 
-static uint64_t be64_at(const uint8_t *at)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < 8; i++)
-		v = v << 8 | at[i];
-	return v;
-}
-
 static struct item *item_find(const struct move *v, const void *key, size_t len)
 {
 	struct item *x;
@@ -145,7 +136,7 @@ static void items_free(struct move *v)
 
 static int want_name(struct move *v, const struct run_item *k)
 {
-	struct node *dir = node_find(&v->m->nodes, be64_at(k->key));
+	struct node *dir = node_find(&v->m->nodes, key_number(k->key, 0));
 	struct item *x;
 	int rc;
 
@@ -184,7 +175,7 @@ static int want_keys(struct move *v)
 		if (key_kind(k.key, k.key_len) == KEY_NAME)
 			rc = want_name(v, &k);
 		else if (key_kind(k.key, k.key_len) == KEY_INODE)
-			rc = want_inode(v, be64_at(k.key), be64_at(k.key + 9));
+			rc = want_inode(v, key_number(k.key, 0), key_number(k.key, 9));
 	}
 	return rc;
 }

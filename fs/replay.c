@@ -409,18 +409,9 @@ static int apply_node(struct mount *m, const struct run_item *item, struct fault
 	return 0;
 }
 
-static uint64_t be64(const uint8_t *p)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < 8; i++)
-		v = v << 8 | p[i];
-	return v;
-}
-
 static int apply_name(struct mount *m, const struct run_item *item, struct fault *f)
 {
-	uint64_t dir_id = be64(item->key);
+	uint64_t dir_id = key_number(item->key, 0);
 	struct name_rec rec = {.id = 0};
 	struct node *dir, *n;
 	struct name *name;

@@ -73,6 +73,15 @@ int run_merge(struct run *const *runs, size_t n, bool drop_removals, struct run 
 /* ---- keys ---- */
 size_t key_of_name(uint64_t dir, const char *name, size_t len, uint8_t out[RUN_KEY_MAX]);
 size_t key_of_inode(uint64_t home, uint64_t id, uint32_t segment, uint8_t out[RUN_KEY_MAX]);
+/* The number at `at` in a key: of a name its directory (0), of an inode its home (0) and its id (9). */
+static inline uint64_t key_number(const uint8_t *key, size_t at)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < 8; i++)
+		v = v << 8 | key[at + i];
+	return v;
+}
 enum key_kind { KEY_NAME = 0, KEY_INODE = 1, KEY_CHUNK = 2, KEY_BAD = 255 };
 enum key_kind key_kind(const uint8_t *key, size_t len);
 /* memcmp order, a prefix before what it begins. */
