@@ -5,15 +5,16 @@
  * and append what they may.
  *
  * A mount reads the log to its end and compares K with the attempt L of the last reset: above, it
- * resets; equal, it joins, unless its slot has had a writer in this attempt already; lower, it is
- * refused.  After a 412 it decides anew.  The slot's first writer is the one that reset, or the
- * first that joined.
+ * resets; equal, it joins, unless its slot has had a writer in this attempt that has not left;
+ * lower, it is refused.  After a 412 it decides anew.  The slot's first writer is the one that
+ * reset, or the first that joined.
  *
  * Checked at every append:
  *   reset     resets raise the attempt: an attempt is reset once, by whoever comes first
  *   attempt   no record of a lower attempt follows a reset
  *   fenced    no record of a writer follows a later fence of its slot, or a later reset
- *   single    a slot has one machine in an attempt (why it must: slots.pml, REPLACE)
+ *   single    a slot has one machine in an attempt, or one after the other has left (why it must:
+ *             slots.pml, REPLACE)
  *
  * Mutants that must fail: EQUAL_RESETS (a mount of the attempt under way resets as well),
  * LOWER_JOINS (a late mount of an earlier attempt joins), STICKS (after a 412 a mount sticks to
@@ -25,7 +26,7 @@
 #define N 6
 #endif
 
-mtype = { COMMIT, JOIN, RESET }
+mtype = { COMMIT, JOIN, RESET, LEAVE }
 
 typedef record {
 	mtype kind;
@@ -46,7 +47,7 @@ inline clear()
 
 /*
  * As read up to `at`: cut_, the last reset or 0; had_, the last fence of the slot `s` since, or
- * that reset if it is the slot's own.
+ * that reset if it is the slot's own, or 0 if its writer has left.
  */
 inline find_fences(at, s)
 {
@@ -59,6 +60,7 @@ inline find_fences(at, s)
 			cut_ = i_;
 			had_ = (lg[i_].slot == s -> i_ : 0)
 		:: lg[i_].kind == JOIN && lg[i_].slot == s -> had_ = i_
+		:: lg[i_].kind == LEAVE && lg[i_].slot == s -> had_ = 0
 		:: else
 		fi
 	:: else -> break
@@ -71,7 +73,7 @@ inline append(k, s, f, a)
 	assert(k != RESET || cut_ == 0 || a > lg[cut_].attempt);  /* reset */
 	assert(k == RESET || a == lg[cut_].attempt);              /* attempt */
 	assert(k != JOIN || had_ == 0);                           /* single */
-	assert(k != COMMIT || (f >= cut_ && f >= had_));          /* fenced */
+	assert((k != COMMIT && k != LEAVE) || (f >= cut_ && f >= had_)); /* fenced */
 	tip++;
 	lg[tip].kind = k;
 	lg[tip].slot = s;
@@ -145,6 +147,12 @@ end:	do
 			-> decided = 0
 #endif
 		fi
+	   }
+	:: d_step { /* through */
+		view == tip && me != 0 && !out && tip < N ->
+		append(LEAVE, slot, me, attempt);
+		view = tip;
+		out = true
 	   }
 	:: d_step {
 		view == tip && me != 0 && !out && tip < N ->

@@ -11,8 +11,12 @@
  * T, or the reset.  `good` moves to the newest commit in the intervals of both slots since the
  * last reset; that is the greater c, if it is no later than the lesser T. A second gang resets to
  * `good` whenever it likes and goes on from there.  The first may still be alive, but as it can
- * append nothing (attempt.pml) it is not followed any further.  Joins are left out as well, and
- * so are packs (good.pml).
+ * append nothing (attempt.pml) it is not followed any further.  The first joins are left out as
+ * well, and so are packs (good.pml).
+ *
+ * With LEAVES rank 1 may leave when all that it has is committed: its last record releases the
+ * slot, which vouches for whatever follows (T is the newest number then).  The slot may be joined
+ * again, by a machine that has what the tree has.
  *
  * Checked at every append:
  *   whole     the marker in the tree of `good` has the shards of both ranks beside it
@@ -23,8 +27,9 @@
  * then the log is read on, and the later T is written), WIDE (c is not looked at: the newest
  * commit up to the lesser T), STALE (T and c are looked for beyond the reset), OWN_GOOD (a writer
  * repeats the `good` that it wrote last), REPLACE (rank 1 loses its machine, and a new one joins
- * in the same attempt).  Witnesses: SEE_MARK (`good` holds the marker of the last step),
- * SEE_SECOND (the second gang moves it).
+ * in the same attempt), UNSENT (it leaves with a shard that is not committed).  Witnesses: SEE_MARK
+ * (`good` holds the marker of the last step), SEE_SECOND (the second gang moves it), SEE_LEFT (it
+ * moves beyond a leave), SEE_BACK (and beyond the join that follows one).
  */
 #ifndef N
 #define N 5 /* records */
@@ -34,7 +39,7 @@
 #endif
 #define STEPS 2
 
-mtype = { COMMIT, EMPTY, RESET }
+mtype = { COMMIT, EMPTY, RESET, JOIN, LEAVE }
 
 typedef record {
 	mtype kind;
@@ -46,6 +51,7 @@ typedef record {
 record lg[N + 1];
 byte tip;
 byte reset;  /* number of the second gang's reset */
+byte left_at, back_at; /* the last leave and join, for the witnesses */
 byte now[2]; /* what each rank has in its own mount, in the gang that came last */
 
 /* What a rank has: shards after `gone` up to `made`; and the marker, which is rank 0's. */
@@ -57,7 +63,13 @@ byte now[2]; /* what each rank has in its own mount, in the gang that came last 
 #define MARK 16
 #define has(c, s) (gone(c) < (s) && (s) <= made(c))
 
-#define alive (reset == 0 || second)
+#define alive ((reset == 0 || second) && !left)
+
+#ifdef UNSENT
+#define all_sent(r) true
+#else
+#define all_sent(r) (now[r] == lg[tip].tree[r])
+#endif
 
 /* Scratch; zero between steps. */
 byte i_, cut_, good_, c0_, c1_, t0_, t1_;
@@ -96,6 +108,15 @@ inline find_interval(s, t, c)
 		fi
 	:: else -> break
 	od;
+	i_ = tip;
+	do
+	:: i_ > since && (lg[i_].kind == RESET || lg[i_].slot != s) -> i_--
+	:: else -> break
+	od;
+	if
+	:: i_ > since && lg[i_].kind == LEAVE -> t = tip
+	:: else
+	fi;
 	c = t;
 	do
 	:: c > since && !(lg[c].kind == COMMIT && lg[c].slot == s) -> c--
@@ -151,9 +172,15 @@ inline check_good()
 #ifdef SEE_SECOND
 	; assert(cut_ == 0 || i_ <= cut_) /* witness */
 #endif
+#ifdef SEE_LEFT
+	; assert(left_at == 0 || i_ <= left_at) /* witness */
+#endif
+#ifdef SEE_BACK
+	; assert(back_at == 0 || i_ <= back_at) /* witness */
+#endif
 }
 
-/* A commit of `content`, or an empty record with content = what the tree has. */
+/* A commit of `content`, or a record without one, with content = what the tree has. */
 inline append(k, s, content, t)
 {
 	find_cut();
@@ -207,6 +234,7 @@ proctype rank(byte r)
 	byte passed;       /* rank 0: barriers behind it */
 	bool second;       /* of the second gang */
 	bool replaced;
+	bool left;
 #ifdef OWN_GOOD
 	byte good;
 #endif
@@ -251,6 +279,7 @@ end:	do
 	:: d_step { /* rank 1 mounts, now or later; who was there before appends nothing now */
 		r == 1 && reset != 0 && !second ->
 		second = true;
+		left = false;
 		start(reset)
 	   }
 
@@ -305,6 +334,25 @@ end:	do
 #endif
 		clear()
 	   }
+#ifdef LEAVES
+	:: d_step { /* all is committed: leave */
+		alive && r == 1 && view == tip && tip < N && frozen == 0 && all_sent(r) ->
+		append(LEAVE, r, lg[tip].tree[r], 0);
+		start(tip);
+		left = true;
+		left_at = tip;
+		clear()
+	   }
+	:: d_step { /* another machine in its place */
+		left && (reset == 0 || second) && tip < N ->
+		append(JOIN, r, lg[tip].tree[r], 0);
+		now[r] = lg[tip].tree[r];
+		start(tip);
+		left = false;
+		back_at = tip;
+		clear()
+	   }
+#endif
 #ifdef REPLACE
 	:: d_step { /* lost; another machine mounts, and has what the tree has; its trainer waits */
 		r == 1 && !replaced && view == tip ->
