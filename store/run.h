@@ -82,6 +82,11 @@ static inline uint64_t key_number(const uint8_t *key, size_t at)
 		v = v << 8 | key[at + i];
 	return v;
 }
+/* Of an inode: the key that its attributes are under. */
+static inline bool key_is_first_segment(const uint8_t *key, size_t len)
+{
+	return len == 21 && key[8] == 1 && !key[17] && !key[18] && !key[19] && !key[20];
+}
 enum key_kind { KEY_NAME = 0, KEY_INODE = 1, KEY_CHUNK = 2, KEY_BAD = 255 };
 enum key_kind key_kind(const uint8_t *key, size_t len);
 /* memcmp order, a prefix before what it begins. */

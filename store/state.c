@@ -200,6 +200,16 @@ static int find(struct state *s, struct block_source *src, const void *key, size
 	return s->base ? packed_find(s->base, src, key, key_len, held, out, f) : 0;
 }
 
+bool state_has_above_base(const struct state *s, const void *key, size_t key_len)
+{
+	struct run_item item;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (run_find(s->layers[i].run, key, key_len, &item))
+			return item.value != NULL;
+	return false;
+}
+
 int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len,
 	       struct buf *value, struct fault *f)
 {

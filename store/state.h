@@ -35,6 +35,9 @@ int state_empty(const struct store_format *fmt, struct state **out);
  */
 int state_load(struct objects *o, const struct store_format *fmt, uint64_t number,
 	       const struct buf *newest_raw, struct state **out, struct fault *f);
+/* A record's own run, wherever it lies; NULL: it has none.  Blocks; thread: of the objects' loop. */
+int record_run(struct objects *o, const struct store_format *fmt, const struct record_head *head,
+	       const struct buf *body, struct run **out, struct fault *f);
 /*
  * The state after one more record.  `run` may be NULL (an empty body).  Shares everything with `s`.
  * With RECORD_CUMULATIVE, run replaces all since the base.  Where the head names another base, its
@@ -59,6 +62,9 @@ int state_walk(struct state *s, struct block_source *src, const void *prefix, si
 /* One item; -ENOENT if there is none.  *value is the caller's. */
 int state_find(struct state *s, struct block_source *src, const void *key, size_t key_len,
 	       struct buf *value, struct fault *f);
+
+/* Do the runs above the base say that it is there? */
+bool state_has_above_base(const struct state *s, const void *key, size_t key_len);
 
 /* Over the two: a directory's names; an inode with all its segments. */
 int state_names(struct state *s, struct block_source *src, uint64_t dir,

@@ -254,6 +254,22 @@ static int gather_all(struct load *l, struct gather *gathers, struct gets *g, st
 	return rc < 0 ? rc : gets_wait(g, f);
 }
 
+int record_run(struct objects *o, const struct store_format *fmt, const struct record_head *head,
+	       const struct buf *body, struct run **out, struct fault *f)
+{
+	scoped(gather_fini) struct gather gather = GATHER_EMPTY;
+	scoped(gets_fini) struct gets g = GETS_EMPTY(o);
+	struct link x = {.head = *head, .body = *body};
+	struct load l = {.o = o, .fmt = fmt, .number = head->number, .chain = {.v = &x, .n = 1}};
+	int rc;
+
+	*out = NULL;
+	if (!has_run(&x))
+		return 0;
+	rc = gather_all(&l, &gather, &g, f);
+	return rc < 0 ? rc : link_run(&x, &gather, out, f);
+}
+
 /* The runs of the chain into s, newest first. */
 static int read_runs(struct load *l, struct gets *g, struct state *s, struct fault *f)
 {
