@@ -9,6 +9,7 @@
 #include "base/cond.h"
 #include "base/log.h"
 #include "fs/cachedir.h"
+#include "fs/commit_priv.h"
 #include "fs/evict.h"
 #include "fs/file.h"
 #include "fs/gain.h"
@@ -16,82 +17,34 @@
 #include "fs/moment.h"
 #include "fs/park.h"
 #include "fs/replay.h"
-#include "fs/send.h"
+#include "fs/slot/commit_group.h"
 #include "store/log.h"
 
 #define TICK_NS (100 * NS_PER_MS)
 #define APPEND_TRY_NS (5 * NS_PER_S)  /* then the thread looks up: is it to end? */
 #define AGAIN_NS (5 * NS_PER_S)       /* after a fault that will not go away by itself */
 #define CUMULATIVE_EVERY 64
+#define GROUP_LOG_GAPS 6
 #define LOOK_NS (15 * NS_PER_S)
 #define ROOM_GAP_NS (500 * NS_PER_MS)
 #define BASE_LEAST (UINT64_C(1) << 20)
 #define BASE_READ_MS (60 * 1000)
 
-/* What is being put on the log. */
-struct record {
-	struct record_head head;
-	struct run *run;
-	struct buf raw; /* I1 */
-	bool unsure;    /* it may be there already: no answer came */
-	bool on_log;    /* its number is taken by it */
-};
-
-struct committer {
-	struct mount *m;
-	pthread_t thread;
-	bool running;
-
-	/* the thread's */
-	struct loop *loop;
-	struct objects *objects;
-	struct hash128 hash; /* of record `number` */
-	struct gains *gains;
-	struct moment *flying, *pending;
-	struct sender *sender; /* moves flying's bytes */
-	struct record record;
-	uint64_t gap_from_ns;   /* when the last commit was frozen */
-	uint64_t retry_ns;      /* not before */
-	uint64_t put_until_ns;  /* a run's pack is given up; 0: never */
-	bool lanes_over;        /* nothing can be packed any more */
-	uint64_t looked_ns;     /* at the log, or put something on it */
-	bool newest_quiet;      /* facts of the newest commit, for vouch() */
-	struct holder newest_holder;
-	uint64_t newest_seq, newest_frozen_ns;
-	uint64_t changed_ns;    /* first change after it, if another moment was frozen since; else m->first_change_ns */
-	uint64_t vouch_ns;      /* ask again then; 0: only a newer commit can change the verdict */
-	uint64_t vouched_ack_ns;
-	uint64_t blind_until_ns; /* what an earlier daemon committed since the good moment could not be told; 0: it is in the gains */
-
-	/* under the mount's lock */
-	pthread_cond_t wake;    /* for the thread */
-	pthread_cond_t moved;   /* for those who wait for it */
-	_Atomic bool kicked, ending; /* looked at without it, too */
-	uint64_t number, good, newest, floor;
-	uint64_t durable_seq;   /* changes up to here are in `good` */
-	unsigned waiters;
-	uint64_t ack_ns;        /* since when the oldest of them waits; 0: none */
-	uint64_t give_up_ns;    /* they wait no longer than this; 0: as they were told */
-	bool releasing;         /* all is acknowledged, the last record is made */
-	uint64_t good_frozen_ns;
-	uint64_t commits;
-	_Atomic bool fenced;    /* as these */
-	struct vouch_reason why;
-	struct fault fault;     /* the newest that keeps commits back */
-	uint64_t faults;
-};
-
 /* ---- fencing ---- */
 
-static void go_read_only(struct committer *c, const struct record_head *by)
+void commit_go_read_only(struct committer *c, const struct record_head *by)
 {
 	struct mount *m = c->m;
 
 	mount_lock(m);
 	c->fenced = true;
 	m->read_only = -EROFS;
-	(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "record %llu: %s has taken the store over",
-		       (unsigned long long)by->number, by->host);
+	if (by->kind == RECORD_RESET && by->slots > 1)
+		(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "record %llu: %s has begun attempt %u",
+			       (unsigned long long)by->number, by->host, by->attempt);
+	else
+		(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "record %llu: %s has taken the store over",
+			       (unsigned long long)by->number, by->host);
 	pthread_cond_broadcast(&c->moved);
 	park_look(m); /* they get EROFS */
 	mount_unlock(m);
@@ -99,7 +52,7 @@ static void go_read_only(struct committer *c, const struct record_head *by)
 }
 
 /* Somebody else has the number that we wanted.  0: read on, try the next; -EROFS: we are fenced. */
-static int read_on(struct committer *c, const struct buf *theirs, struct fault *f)
+static int read_one(struct committer *c, const struct buf *theirs, struct fault *f)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
 	struct record_head h;
@@ -108,7 +61,7 @@ static int read_on(struct committer *c, const struct buf *theirs, struct fault *
 	if (rc < 0)
 		return rc;
 	if (h.kind == RECORD_JOIN || h.kind == RECORD_RESET || h.kind == RECORD_COMMIT) {
-		go_read_only(c, &h);
+		commit_go_read_only(c, &h);
 		return fault_set(f, -EROFS, FAULT_FINAL, "%s", c->m->why_read_only);
 	}
 	record_hash(c->m->format.secret, theirs->data, theirs->len, &c->hash);
@@ -119,9 +72,14 @@ static int read_on(struct committer *c, const struct buf *theirs, struct fault *
 	return 0;
 }
 
+static int read_on(struct committer *c, const struct buf *theirs, struct fault *f)
+{
+	return c->slots ? slots_read_on(c, f) : read_one(c, theirs, f);
+}
+
 /* ---- records ---- */
 
-static void record_drop(struct record *r)
+void commit_record_drop(struct record *r)
 {
 	run_unref(r->run);
 	buf_fini(&r->raw);
@@ -135,12 +93,18 @@ static int sink_put(struct pack_sink *sink, const void *data, size_t len, uint64
 	return lanes_put_pack(c->m->lanes, data, len, c->put_until_ns, pack, f);
 }
 
-static struct record_head next_head(struct committer *c)
+struct state *commit_tree(struct committer *c)
 {
-	struct record_head h = mount_next_head(c->m, RECORD_COMMIT, c->number, &c->hash, c->floor);
+	return c->slots ? slots_tree(c) : c->m->state;
+}
+
+struct record_head commit_next_head(struct committer *c)
+{
+	const struct state *tree = commit_tree(c);
+	struct record_head h = mount_next_head(c->m, tree, RECORD_COMMIT, c->number, &c->hash, c->floor);
 
 	h.fence = c->m->fence;
-	h.from = state_head(c->m->state)->number;
+	h.from = state_head(tree)->number;
 	h.good = c->good;
 	return h;
 }
@@ -150,7 +114,7 @@ static int make_cumulative(struct committer *c, struct run **run)
 {
 	scoped(run_unref) struct run *since = NULL;
 	struct run *merged, *both[2];
-	int rc = state_cumulative(c->m->state, &since);
+	int rc = state_cumulative(commit_tree(c), &since);
 
 	if (rc < 0)
 		return rc;
@@ -191,12 +155,13 @@ static int make_base(struct committer *c, struct record_head *h, struct fault *f
 /* What this record's body has to hold beyond its own run. */
 static int make_body_run(struct committer *c, struct record *r, bool last, struct fault *f)
 {
-	bool due = state_depth(c->m->state) + 1 >= CUMULATIVE_EVERY;
+	bool due = state_depth(commit_tree(c)) + 1 >= CUMULATIVE_EVERY;
 	int rc = 0;
 
 	if (c->lanes_over)
 		return 0;
-	if ((due || last) && base_due(c))
+	/* A group's base is made by its next reset: a slot would lose the number to others over and over. */
+	if ((due || last) && !c->slots && base_due(c))
 		rc = make_base(c, &r->head, f);
 	else if (due && r->run)
 		rc = make_cumulative(c, &r->run);
@@ -210,7 +175,7 @@ static int make_body_run(struct committer *c, struct record *r, bool last, struc
 }
 
 /* Encodes c->record.head and run as the next record. */
-static int record_make(struct committer *c, struct fault *f)
+int commit_record_make(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 	scoped(buf_fini) struct buf body = BUF_EMPTY;
@@ -231,11 +196,15 @@ static int record_landed(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 	struct state *next = NULL;
-	int rc = state_next(c->m->state, &r->head, r->run, &next);
+	int rc = state_next(commit_tree(c), &r->head, r->run, &next);
 
 	if (rc < 0)
 		return fault_errno(f, rc, "state at %llu", (unsigned long long)r->head.number);
 	record_hash(c->m->format.secret, r->raw.data, r->raw.len, &c->hash);
+	if (c->slots) {
+		slots_appended(c, next);
+		return 0;
+	}
 	mount_lock(c->m);
 	state_unref(c->m->state);
 	c->m->state = next;
@@ -287,7 +256,7 @@ static enum vouch_verdict went_on_blind(const struct committer *c, struct vouch_
 }
 
 /* Is the newest commit (the one in flight included) good?  Sets why and vouch_ns. */
-static bool newest_is_good(struct committer *c)
+bool commit_newest_is_good(struct committer *c)
 {
 	scoped(vouch_input_fini) struct vouch_input in = VOUCH_INPUT_EMPTY;
 	struct vouch_reason why = {.objection = 0};
@@ -334,7 +303,7 @@ static void good_moved(struct committer *c)
 
 /* ---- faults ---- */
 
-static void faulted(struct committer *c, const struct fault *f)
+void commit_faulted(struct committer *c, const struct fault *f)
 {
 	bool is_new, deleted;
 
@@ -371,6 +340,14 @@ static bool better_than(const struct moment *pending, const struct mount *m, boo
 	return quiet || overdue || !pending->quiet;
 }
 
+/* Each commit of a slot makes all others say whether they are calm: logs alone can wait. */
+static uint64_t commit_gap(const struct committer *c)
+{
+	uint64_t gap = c->m->opts.policy.commit_gap_ns;
+
+	return c->slots && !c->m->first_change_ns ? GROUP_LOG_GAPS * gap : gap;
+}
+
 /* overdue: somebody has waited long enough for a quiet one. */
 static bool freeze_due(struct committer *c, uint64_t now, bool quiet, bool overdue)
 {
@@ -384,7 +361,7 @@ static bool freeze_due(struct committer *c, uint64_t now, bool quiet, bool overd
 		return now - c->gap_from_ns >= ROOM_GAP_NS;
 	if (c->ack_ns)
 		return false;
-	if (now - c->gap_from_ns < p->commit_gap_ns)
+	if (now - c->gap_from_ns < commit_gap(c))
 		return false;
 	return quiet || now - c->gap_from_ns >= p->patience_ns;
 }
@@ -394,12 +371,14 @@ static void nothing_to_commit(struct committer *c, bool quiet)
 {
 	if (c->flying || c->pending)
 		return;
+	if (quiet)
+		c->m->first_change_ns = 0; /* what came has gone again */
 	c->newest_seq = c->m->nodes.seq;
 	if (quiet && !c->newest_quiet) {
 		c->newest_quiet = true;
 		c->vouch_ns = mount_now(c->m); /* that was the objection */
 	}
-	if (c->good != c->newest)
+	if (c->slots ? !slots_all_good(c) : c->good != c->newest)
 		return;
 	c->durable_seq = c->m->nodes.seq;
 	pthread_cond_broadcast(&c->moved);
@@ -468,20 +447,30 @@ static void take_off(struct committer *c)
 	sender_start(c->sender, x);
 }
 
-static int commit_make(struct committer *c, struct fault *f)
+static int flying_make(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 	int rc;
 
-	r->head = next_head(c);
+	r->head = commit_next_head(c);
 	rc = moment_encode(c->flying, &r->run);
 	if (rc < 0)
 		return fault_errno(f, rc, "encode");
 	if (c->flying->quiet)
 		r->head.flags |= RECORD_QUIET;
-	if (newest_is_good(c))
+	if (commit_newest_is_good(c))
 		r->head.good = r->head.number;
-	return record_make(c, f);
+	return commit_record_make(c, f);
+}
+
+/* Memory goes by what the record in c->record says. */
+static void settle(struct committer *c)
+{
+	mount_lock(c->m);
+	moment_settle(c->m, c->flying);
+	c->newest = c->record.head.number;
+	c->commits++;
+	mount_unlock(c->m);
 }
 
 static void landed(struct committer *c)
@@ -489,11 +478,10 @@ static void landed(struct committer *c)
 	uint64_t number = c->record.head.number;
 	bool good = c->record.head.good == number;
 
-	mount_lock(c->m);
-	moment_settle(c->m, c->flying);
-	c->newest = number;
-	c->commits++;
-	mount_unlock(c->m);
+	if (c->slots)
+		slots_landed(c);
+	else
+		settle(c);
 	moment_free(c->flying);
 	c->flying = NULL;
 	log_debug("commit %llu%s", (unsigned long long)number, good ? ", good" : "");
@@ -509,13 +497,13 @@ static void landed(struct committer *c)
 /* An empty commit that says: the state so far is good.  It names itself, being that state. */
 static int move_make(struct committer *c, struct fault *f)
 {
-	c->record.head = next_head(c);
+	c->record.head = commit_next_head(c);
 	c->record.head.good = c->record.head.number;
-	return record_make(c, f);
+	return commit_record_make(c, f);
 }
 
 /* Make the record if there is none, and put it on the log.  0: it is there and c->record still holds it. */
-static int put_record(struct committer *c, int (*make)(struct committer *c, struct fault *f))
+int commit_put_record(struct committer *c, int (*make)(struct committer *c, struct fault *f))
 {
 	struct fault f = FAULT_NONE;
 	int rc = 0;
@@ -534,11 +522,11 @@ static int put_record(struct committer *c, int (*make)(struct committer *c, stru
 		return 0;
 	}
 	if (rc != -ECANCELED && !c->fenced)
-		faulted(c, &f);
+		commit_faulted(c, &f);
 	if (rc == -EAGAIN)
 		c->record.unsure = true;
 	if (rc == -ECANCELED || (!c->record.on_log && !c->record.unsure))
-		record_drop(&c->record);
+		commit_record_drop(&c->record);
 	if (rc == -EAGAIN || c->record.on_log)
 		c->retry_ns = 0; /* the same bytes again, at once: each try waits in the store's client */
 	return rc;
@@ -552,14 +540,14 @@ static void step_flying(struct committer *c)
 	if (rc == -EAGAIN)
 		return;
 	if (rc < 0) {
-		faulted(c, &f);
+		commit_faulted(c, &f);
 		sender_start(c->sender, c->flying); /* what was sent stays sent */
 		return;
 	}
-	if (put_record(c, commit_make) < 0)
+	if (commit_put_record(c, c->slots ? slots_flying_make : flying_make) < 0)
 		return;
 	landed(c);
-	record_drop(&c->record);
+	commit_record_drop(&c->record);
 }
 
 static void step_good(struct committer *c)
@@ -571,19 +559,19 @@ static void step_good(struct committer *c)
 			return;
 		if ((!c->vouch_ns || now < c->vouch_ns) && c->vouched_ack_ns == c->ack_ns)
 			return;
-		if (!newest_is_good(c)) {
+		if (!commit_newest_is_good(c)) {
 			if (!c->vouch_ns && (c->ack_ns || !c->newest_quiet))
 				c->vouch_ns = now + NS_PER_S;
 			return;
 		}
 	}
-	if (put_record(c, move_make) < 0)
+	if (commit_put_record(c, move_make) < 0)
 		return;
 	mount_lock(c->m);
 	c->newest = c->record.head.number;
 	mount_unlock(c->m);
 	good_moved(c);
-	record_drop(&c->record);
+	commit_record_drop(&c->record);
 }
 
 /*
@@ -614,17 +602,27 @@ static void step(struct committer *c)
 {
 	if (c->fenced || mount_now(c->m) < c->retry_ns)
 		return;
-	look_at_log(c);
+	if (c->slots) {
+		if (!slots_begin_step(c))
+			return;
+	} else {
+		look_at_log(c);
+	}
 	if (c->fenced)
 		return;
-	freeze(c);
+	/* A slot freezes what it can put on the log next: what others commit in between has to meet one moment only. */
+	if (!c->slots || (!c->flying && !c->record.raw.len))
+		freeze(c);
 	if (!c->flying && !c->record.raw.len && c->pending)
 		take_off(c);
 	if (c->flying) {
 		step_flying(c);
 		return;
 	}
-	step_good(c);
+	if (c->slots)
+		slots_say_calm(c);
+	else
+		step_good(c);
 	replay_compact(c->m);
 }
 
@@ -692,9 +690,12 @@ static void learn_gains(struct committer *c, const struct commit_start *at)
 int committer_new(struct mount *m, const struct commit_start *at, struct fault *f)
 {
 	struct committer *c = calloc(1, sizeof(*c));
+	int rc = 0;
 
-	if (!c)
+	if (!c) {
+		group_free(at->group);
 		return fault_errno(f, -ENOMEM, "committer");
+	}
 	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest, .floor = at->floor,
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
@@ -706,12 +707,15 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 	m->committer = c;
 	c->gains = gains_new(m);
 	c->sender = c->gains ? sender_new(m) : NULL;
-	if (c->sender) {
-		learn_gains(c, at);
+	if (at->group)
+		rc = slots_new(c, at->group, at->good_state, f);
+	if (rc == 0 && c->sender) {
+		if (!c->slots)
+			learn_gains(c, at);
 		return 0;
 	}
 	committer_free(m);
-	return fault_errno(f, -ENOMEM, "committer");
+	return rc < 0 ? rc : fault_errno(f, -ENOMEM, "committer");
 }
 
 int committer_run(struct mount *m, struct fault *f)
@@ -753,8 +757,9 @@ void committer_free(struct mount *m)
 	sender_free(c->sender); /* first: its callbacks look at the moment */
 	moment_free(c->flying);
 	moment_free(c->pending);
-	record_drop(&c->record);
+	commit_record_drop(&c->record);
 	gains_free(c->gains);
+	slots_free(c->slots);
 	objects_close(c->objects);
 	loop_free(c->loop);
 	(void)pthread_cond_destroy(&c->wake);
@@ -805,20 +810,31 @@ static bool is_late(struct committer *c, uint64_t deadline_ns)
 	       is_over(c, deadline_ns);
 }
 
+/* Under lock.  What keeps the newest commit from being good; "" if nothing does. */
+static void why_not_good(const struct committer *c, char *out, size_t cap)
+{
+	if (c->why.objection || !c->slots)
+		(void)snprintf(out, cap, "%s", c->why.objection ? c->why.text : "");
+	else
+		slots_waits_for(c, out, cap);
+}
+
 /* Under lock.  Why does it take so long? */
 static int not_in_time(struct committer *c, struct fault *f)
 {
 	struct mount *m = c->m;
+	char why[320];
 	struct holder holder;
 	struct trouble t;
+
+	why_not_good(c, why, sizeof(why));
 
 	trouble_find(m, &c->fault, &t);
 	if (t.text[0] && t.lasts_ns)
 		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.190s; for %llu s now",
 				 t.text, (unsigned long long)(t.lasts_ns / NS_PER_S));
-	if (t.text[0] || c->why.objection)
-		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.220s",
-				 t.text[0] ? t.text : c->why.text);
+	if (t.text[0] || why[0])
+		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.220s", t.text[0] ? t.text : why);
 	if (!moment_quiet(m, mount_now(m), &holder) && holder.torn)
 		return fault_set(f, -ETIMEDOUT, FAULT_SOON, "not acknowledged in time: %.150s: %.80s", holder.name, holder.torn);
 	if (holder.name[0])
@@ -884,11 +900,11 @@ static int release_make(struct committer *c, struct fault *f)
 {
 	struct record *r = &c->record;
 
-	r->head = next_head(c);
+	r->head = commit_next_head(c);
 	r->head.flags = RECORD_RELEASE;
-	if (c->good == c->newest)
+	if (!c->slots && c->good == c->newest)
 		r->head.good = r->head.number; /* the same state under a newer number */
-	return record_make(c, f);
+	return commit_record_make(c, f);
 }
 
 static bool release_is_over(struct committer *c, uint64_t deadline_ns)
@@ -908,12 +924,12 @@ static int release(struct committer *c, uint64_t deadline_ns, struct fault *f)
 	int rc;
 
 	do {
-		rc = put_record(c, release_make);
+		rc = commit_put_record(c, release_make);
 	} while ((rc == -EAGAIN || rc == -ECANCELED) && !release_is_over(c, deadline_ns));
 	if (rc < 0)
 		return c->fenced ? fault_set(f, -EROFS, FAULT_FINAL, "%s", c->m->why_read_only)
 				 : fault_set(f, rc, FAULT_SOON, "not released: %s", c->fault.text);
-	record_drop(&c->record);
+	commit_record_drop(&c->record);
 	return left_over ? release(c, deadline_ns, f) : 0; /* that was one whose answer had not come */
 }
 
@@ -960,7 +976,7 @@ void committer_status(struct mount *m, struct commit_status *out)
 	out->number = c->number;
 	if (c->durable_seq < m->nodes.seq && c->good_frozen_ns)
 		out->good_age_ns = now - c->good_frozen_ns;
-	(void)snprintf(out->objection, sizeof(out->objection), "%s", c->why.objection ? c->why.text : "");
+	why_not_good(c, out->objection, sizeof(out->objection));
 	out->fenced = c->fenced;
 	out->in_flight = c->flying != NULL;
 	out->pending = c->pending != NULL;

@@ -15,6 +15,7 @@
 #define HOLDFAST_FS_COMMIT_H
 
 #include "fs/mount.h"
+#include "fs/slot/group.h"
 #include "fs/trouble.h"
 
 /* Where mount_start() found or put the log. */
@@ -25,6 +26,7 @@ struct commit_start {
 	uint64_t newest;     /* newest commit or reset on our branch: what m->state is */
 	uint64_t floor;      /* of the newest record, which every later one repeats */
 	struct state *good_state; /* where good is not newest: its state, lent; NULL: it could not be had */
+	struct group *group;      /* of a slot: as of `number`; taken over; NULL: the only writer */
 	bool doubtful;            /* what the cache had of changes may not be all of them */
 };
 

@@ -246,6 +246,19 @@ static void writer_goes(struct file *f, bool appends, uint64_t now)
 		f->facts.first_writer_open_ns = f->append_since_ns = 0;
 }
 
+void file_drop_stale(struct node *n)
+{
+	struct file *f = n->file;
+
+	if (f->changed)
+		f->stale = false; /* what was written here is newer than both */
+	if (!f->stale || n->opens || n->pins || f->fetching.n)
+		return;
+	f->stale = false;
+	content_unref(take(&f->live));
+	f->past_cache = true; /* the next open drops the kernel's pages */
+}
+
 /* What open(2) does to the file itself; under lock. */
 static int open_file(struct mount *m, struct node *n, int flags, pid_t tid, pid_t tgid)
 {
@@ -257,6 +270,7 @@ static int open_file(struct mount *m, struct node *n, int flags, pid_t tid, pid_
 
 	if (m->read_only && (writes || (flags & O_TRUNC)))
 		return m->read_only;
+	file_drop_stale(n);
 	rc = file_content(m, n, &w);
 	if (rc == 0 && (flags & O_TRUNC) && (file_size(n) || !f->changed || f->live_is_sealed)) {
 		rc = file_restart(m, n, now, &w);
@@ -385,8 +399,10 @@ void file_release(struct mount *m, struct handle *h)
 	list_remove(&h->open);
 	if (h->writes)
 		writer_goes(n->file, h->appends, mount_now(m));
-	if (--n->opens == 0)
+	if (--n->opens == 0) {
 		file_hold(n, false);
+		file_drop_stale(n);
+	}
 	n->file->used_ns = mount_now(m);
 	node_release(&m->nodes, n);
 	mount_unlock(m);

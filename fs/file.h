@@ -74,6 +74,8 @@ const char *file_torn(const struct node *n);
 bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now);
 /* Live, as it is, is the newest sealed version: names it by a view. */
 int file_name_sealed(struct node *n);
+/* Lets go of a content that another slot has replaced, if nobody reads it. */
+void file_drop_stale(struct node *n);
 /* Makes live's content if there is none yet. */
 int file_content(struct mount *m, struct node *n, struct note *w);
 

@@ -362,3 +362,25 @@ int gains_merge(struct gains *g, struct mount *m, const struct moment *x)
 		g->failed = true;
 	return rc;
 }
+
+void gains_keep_times(struct gains *g, const struct gains *was)
+{
+	for (struct gain_dir *d = g->dirs; d; d = d->hh.next) {
+		struct gain_dir *old;
+
+		HASH_FIND(hh, was->dirs, &d->id, sizeof(d->id), old);
+		if (!old)
+			continue;
+		d->gained_ns = old->gained_ns;
+		for (struct gain *e = d->names; e; e = e->hh.next) {
+			struct gain *before;
+
+			HASH_FIND_STR(old->names, e->text, before);
+			if (!before || before->is_id != e->is_id || before->is_size != e->is_size)
+				continue;
+			e->gained_ns = before->gained_ns;
+			e->sealed_ns = before->sealed_ns;
+			e->lost_ns = before->lost_ns;
+		}
+	}
+}

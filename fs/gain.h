@@ -31,6 +31,9 @@ int gains_merge(struct gains *g, struct mount *m, const struct moment *x);
  */
 int gains_of_states(struct gains *g, struct mount *m, struct state *good, struct fault *f);
 
+/* What both tables say came about when `was` says so, not later. */
+void gains_keep_times(struct gains *g, const struct gains *was);
+
 /* Fill `in` for vouch(); takes the lock and may load directories.  The caller sets the fields above the dirs. */
 int gains_input(struct gains *g, struct mount *m, struct vouch_input *in);
 

@@ -71,9 +71,9 @@ static bool moved_on(struct mount *m, int rc, uint64_t moves)
 {
 	bool moved;
 
-	if (!m->follower)
+	if (!m->follower && !mount_in_group(m))
 		return false;
-	if (rc == -ESTALE)
+	if (rc == -ESTALE) /* a mount that follows */
 		follow_read_on(m);
 	mount_lock(m);
 	moved = m->moves != moves;

@@ -295,6 +295,7 @@ static int encode_node(struct run_builder *b, struct moment_node *mn)
 
 	if (mn->removed)
 		return inode_rec_remove(b, n->home, n->id, n->segments);
+	extents_fini(&mn->rec.extents); /* the number may have gone to another record since */
 	if (mn->view) {
 		rc = view_extents(mn->view, &mn->rec.extents);
 	} else if (n->file) {

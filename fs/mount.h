@@ -78,6 +78,7 @@ struct mount {
 	struct state *state; /* of the newest commit acknowledged; read-only: the one that is shown */
 	uint64_t moves;      /* how often a mount that follows went to another state (fs/move.c) */
 	uint64_t fence;
+	uint64_t attempt_began; /* of a slot: the reset that its group began with */
 	uint64_t next_inode, next_pack; /* counters, 34 bits */
 	uint64_t inode_reserved, pack_reserved; /* the journal says that these may have been used */
 	int read_only;       /* 0, or the errno that changes get */
@@ -104,17 +105,24 @@ struct mount {
 	struct follower *follower;
 };
 
+static inline bool mount_in_group(const struct mount *m)
+{
+	return m->opts.slots > 1;
+}
+
 /* Thread: any, under lock. */
 uint64_t mount_new_inode(struct mount *m);
+/* Of a directory: in a group the same in every slot that makes it, unless it is taken. */
+uint64_t mount_new_dir(struct mount *m, uint64_t parent, const char *name);
 /* Thread: any; takes the lock itself (lanes ask). */
 uint64_t mount_new_pack(void *mount);
 
 /*
- * The header of the record behind `number`: what all that this mount writes have in common, over m->state.  The caller
+ * The header of the record behind `number`: what all that this mount writes have in common, over `tree`.  The caller
  * adds fence, from and good.  Thread: that which writes to the log.
  */
-struct record_head mount_next_head(const struct mount *m, enum record_kind kind, uint64_t number, const struct hash128 *hash,
-				   uint64_t floor);
+struct record_head mount_next_head(const struct mount *m, const struct state *tree, enum record_kind kind, uint64_t number,
+				   const struct hash128 *hash, uint64_t floor);
 
 static inline uint64_t mount_now(const struct mount *m)
 {
@@ -174,6 +182,9 @@ void note_unnamed(struct note *w, const struct node *n);
 void note_older(struct note *w, const struct node *n);
 void note_counters(struct note *w, uint64_t inodes, uint64_t packs);
 void note_writer(struct note *w, const struct mount *m);
+/* A slot's: which record's tree its changes lie over.  An item of a run as it is; value NULL: it is removed. */
+void note_tree(struct note *w, uint64_t number);
+void note_item(struct note *w, const void *key, size_t key_len, const struct buf *value);
 /* Write them; ends w.  0 or the journal's error, which is sticky.  Thread: any. */
 int note_done(struct mount *m, struct note *w);
 

@@ -13,39 +13,11 @@
 
 #include "fs/follow.h"
 #include "fs/hydrate.h"
+#include "fs/move_priv.h"
+#include "fs/slot/meet.h"
 
 #define READ_DEADLINE_MS (60 * 1000)
 #define COMPARE_PIECE (256u << 10)
-
-enum item_kind { ITEM_DIR, ITEM_NAME, ITEM_INODE };
-
-/* One thing in memory, and what the new state says of it. */
-struct item {
-	struct item *next; /* to be read */
-	enum item_kind kind;
-	uint64_t dir; /* of a name */
-	uint64_t home, ino;
-	bool there;
-	struct name_rec name;
-	struct inode_rec inode;
-	/* files whose bytes are here */
-	struct content *live;  /* what was compared with the new version */
-	struct content *fresh; /* the new one, as far as it was read for that */
-	uint64_t compared;     /* from here on */
-	bool grows;            /* the new one begins with all of the old one */
-	UT_hash_handle hh;
-	size_t key_len;
-	uint8_t key[]; /* as in runs; of a directory its id */
-};
-
-struct move {
-	struct mount *m;
-	struct state *to;
-	struct run *keys; /* what may differ; NULL: anything */
-	struct block_source src;
-	struct item *items, *unread;
-	struct tells *tells;
-};
 
 /* ---- what the kernel is told ---- */
 
@@ -209,6 +181,8 @@ static int read_name(struct move *v, struct item *x, struct fault *f)
 	if (rc == 0)
 		rc = name_rec_decode(value.data, value.len, &x->name, f);
 	x->there = rc == 0;
+	if (rc == 0 && v->meeting)
+		rc = meet_compare(v, x, f);
 	return rc;
 }
 
@@ -288,8 +262,7 @@ static int read_piece(struct mount *m, struct node *n, struct content *c, uint8_
 	}
 }
 
-/* Not to be told (their packs are gone, say): then it is another version, which is never wrong. */
-static bool are_same_bytes(struct mount *m, struct node *n, struct content *a, struct content *b, uint64_t from, uint64_t to)
+bool move_same_bytes(struct mount *m, struct node *n, struct content *a, struct content *b, uint64_t from, uint64_t to)
 {
 	scoped(free) uint8_t *x = malloc(COMPARE_PIECE), *y = malloc(COMPARE_PIECE);
 	bool same = x && y;
@@ -315,7 +288,7 @@ static void compare_tail(struct move *v, struct item *x)
 
 	mount_lock(m);
 	n = node_current(&m->nodes, x->ino);
-	if (n && n->file && n->file->live) {
+	if (n && n->file && n->file->live && !n->file->changed) {
 		x->compared = common_of(&n->file->stored, &x->inode.extents).same;
 		to = n->file->stored_size;
 		if (may_have_grown(n->file, &x->inode, x->compared)) {
@@ -328,7 +301,7 @@ static void compare_tail(struct move *v, struct item *x)
 	if (!x->live)
 		return;
 	if (content_of_extents(m->contents, n->id, version, &x->inode.extents, x->inode.attr.size, &x->fresh, &f) == 0)
-		x->grows = are_same_bytes(m, n, x->live, x->fresh, x->compared, to);
+		x->grows = move_same_bytes(m, n, x->live, x->fresh, x->compared, to);
 	mount_lock(m);
 	n->pins--;
 	node_release(&m->nodes, n);
@@ -407,12 +380,12 @@ static void drop_others(struct move *v, const struct item *x)
 	}
 }
 
-static bool is_in_use(const struct node *n)
+bool move_in_use(const struct node *n)
 {
 	return n->opens || n->pins || n->file->fetching.n;
 }
 
-static void take_extents(struct file *f, struct inode_rec *rec)
+void move_take_extents(struct file *f, struct inode_rec *rec)
 {
 	extents_fini(&f->stored);
 	f->stored = rec->extents;
@@ -427,34 +400,43 @@ static bool goes_on(const struct item *x, const struct file *f, struct common c)
 	return c.same == f->stored_size || (x->grows && f->live == x->live);
 }
 
+bool move_extend(struct node *n, struct item *x)
+{
+	struct file *f = n->file;
+	struct common c = common_of(&f->stored, &x->inode.extents);
+	uint64_t size = x->inode.attr.size;
+
+	if (size < f->stored_size || !goes_on(x, f, c))
+		return false;
+	if (!f->live || c.placed == size || content_extend(f->live, c.placed, &x->inode.extents, size) == 0)
+		return true;
+	f->damaged = true;
+	return false;
+}
+
 /* The node that has the new content; what of its pages is old: *from, or TELL_ATTRIBUTES. */
 static struct node *place_content(struct move *v, struct node *n, struct item *x, int64_t *from)
 {
 	struct file *f = n->file;
-	struct common c = common_of(&f->stored, &x->inode.extents);
-	uint64_t old = f->stored_size, size = x->inode.attr.size;
-	bool on = size >= old && goes_on(x, f, c);
+	uint64_t old = f->stored_size;
+	bool on = move_extend(n, x);
 
 	*from = TELL_ATTRIBUTES;
-	if (on && f->live && c.placed < size && content_extend(f->live, c.placed, &x->inode.extents, size) < 0) {
-		on = false;
-		f->damaged = true;
-	}
-	if (!on && f->live && is_in_use(n))
+	if (!on && f->live && move_in_use(n))
 		return node_newer(&v->m->nodes, n, &x->inode); /* NULL: no memory; the old one stays */
 	if (!on) {
 		content_unref(take(&f->live));
 		f->damaged = false;
 		f->past_cache = true; /* the next open drops the pages, if we come too late with it */
 		*from = 0;
-	} else if (old < size) {
+	} else if (old < x->inode.attr.size) {
 		*from = (int64_t)old;
 	}
-	take_extents(f, &x->inode);
+	move_take_extents(f, &x->inode);
 	return n;
 }
 
-static void place_record(struct node *n, struct inode_rec *rec)
+void move_take_record(struct node *n, struct inode_rec *rec)
 {
 	n->attr = rec->attr;
 	free(n->symlink);
@@ -480,7 +462,7 @@ static void place_inode(struct move *v, struct item *x)
 		if (n->file)
 			now = place_content(v, n, x, &from);
 		if (now == n)
-			place_record(n, &x->inode);
+			move_take_record(n, &x->inode);
 	}
 	tell(v->tells, n, from, NULL);
 	dir = now != n ? node_find(&v->m->nodes, n->name_dir) : NULL;
@@ -490,8 +472,6 @@ static void place_inode(struct move *v, struct item *x)
 
 static void place_all(struct move *v)
 {
-	struct state *was = v->m->state;
-
 	for (struct item *x = v->items; x; x = x->hh.next)
 		if (x->kind == ITEM_NAME)
 			place_name(v, x);
@@ -500,6 +480,16 @@ static void place_all(struct move *v)
 	for (struct item *x = v->items; x; x = x->hh.next)
 		if (x->kind == ITEM_DIR)
 			drop_others(v, x);
+}
+
+static void show(struct move *v)
+{
+	struct state *was = v->m->state;
+
+	if (v->meeting)
+		meet_all(v);
+	else
+		place_all(v);
 	for (struct item *x = v->items; x; x = x->hh.next) {
 		struct node *n = x->kind == ITEM_INODE && !x->there ? node_current(&v->m->nodes, x->ino) : NULL;
 
@@ -537,11 +527,34 @@ static int round_of(struct move *v)
 	mount_lock(v->m);
 	rc = v->keys ? want_keys(v) : want_all(v);
 	if (rc == 0 && !v->unread) {
-		place_all(v);
+		show(v);
 		rc = 1;
 	}
 	mount_unlock(v->m);
 	return rc;
+}
+
+/* All rounds; ends v's items. */
+static int move_run(struct move *v, struct fault *f)
+{
+	int rc = 0;
+
+	lanes_block_source(v->m->lanes, READ_DEADLINE_MS, &v->src);
+	while (rc == 0) {
+		rc = round_of(v);
+		if (rc == 0)
+			rc = read_all(v, f);
+	}
+	for (struct item *x = v->items; rc == 1 && x; x = x->hh.next) {
+		if (!x->grows)
+			continue;
+		hand_on(x);
+		content_rest(x->live); /* nobody may have it open */
+	}
+	items_free(v);
+	if (rc == -ENOMEM && !f->code)
+		return fault_errno(f, rc, "commit %llu", (unsigned long long)state_head(v->to)->number);
+	return rc < 0 ? rc : 0;
 }
 
 int move_to(struct mount *m, struct state *to, struct tells *out, struct fault *f)
@@ -550,22 +563,15 @@ int move_to(struct mount *m, struct state *to, struct tells *out, struct fault *
 	struct move v = {.m = m, .to = to, .tells = out};
 	int rc = state_differs(m->state, to, &keys); /* only we change it */
 
-	v.keys = keys;
-	lanes_block_source(m->lanes, READ_DEADLINE_MS, &v.src);
-	while (rc >= 0) {
-		rc = round_of(&v);
-		if (rc != 0)
-			break;
-		rc = read_all(&v, f);
-	}
-	for (struct item *x = v.items; rc == 1 && x; x = x->hh.next) {
-		if (!x->grows)
-			continue;
-		hand_on(x);
-		content_rest(x->live); /* nobody may have it open */
-	}
-	items_free(&v);
-	if (rc == -ENOMEM && !f->code)
+	if (rc < 0)
 		return fault_errno(f, rc, "commit %llu", (unsigned long long)state_head(to)->number);
-	return rc < 0 ? rc : 0;
+	v.keys = keys;
+	return move_run(&v, f);
+}
+
+int move_meeting(struct mount *m, struct state *to, struct run *keys, struct meeting *x, struct fault *f)
+{
+	struct move v = {.m = m, .to = to, .keys = keys, .meeting = x};
+
+	return move_run(&v, f);
 }

@@ -33,4 +33,19 @@ SCOPE_VAL(struct tells, tells_fini)
  */
 int move_to(struct mount *m, struct state *to, struct tells *out, struct fault *f);
 
+/* What several slots did at once (slot/meet.h). */
+struct meeting {
+	/* The slot whose record was the last to say something of a key. */
+	unsigned (*slot_of)(void *arg, const void *key, size_t len);
+	void *arg;
+	struct run_builder *aside; /* out: what has to be committed so that nothing of theirs is lost */
+	bool has_aside;
+};
+
+/*
+ * The same for a slot of a group, whose own changes stay what they are: m->state is `to`, or becomes it; `keys`: what
+ * other slots changed, or what is not as this mount takes the base to be.  The journal is told.
+ */
+int move_meeting(struct mount *m, struct state *to, struct run *keys, struct meeting *x, struct fault *f);
+
 #endif

@@ -64,6 +64,7 @@ struct file {
 	bool fresh;           /* made, and not opened for writing yet: whole as it is, empty */
 	bool damaged;         /* the cache lost bytes that only it had: EIO until it is rewritten */
 	bool held;            /* live's file is kept open, since a handle is */
+	bool stale;           /* live is an older version than `stored`, and goes when nobody reads it any more */
 	bool live_is_sealed;  /* `sealed` is what live still holds */
 	bool changed;         /* live differs from the base's content */
 	uint32_t version;     /* of the newest content made */

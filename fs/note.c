@@ -184,6 +184,25 @@ void note_counters(struct note *w, uint64_t inodes, uint64_t packs)
 	note_add(w, JOURNAL_COUNTER, &body);
 }
 
+void note_tree(struct note *w, uint64_t number)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u64(&body, number);
+	note_add(w, JOURNAL_TREE, &body);
+}
+
+void note_item(struct note *w, const void *key, size_t key_len, const struct buf *value)
+{
+	scoped(buf_fini) struct buf body = BUF_EMPTY;
+
+	buf_u16(&body, (uint16_t)key_len);
+	buf_add(&body, key, key_len);
+	if (value)
+		buf_add(&body, value->data, value->len);
+	note_add(w, value ? JOURNAL_SET : JOURNAL_REMOVE, &body);
+}
+
 void note_dirty(struct note *w, const struct node *n)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY;

@@ -188,7 +188,7 @@ static int name_lock(struct mount *m, uint64_t dir_id, const char *text, struct 
 	return rc;
 }
 
-static struct node *make_node(struct mount *m, struct node *dir, mode_t mode, dev_t rdev, const char *target, struct ns_cred who)
+static struct node *make_node(struct mount *m, struct node *dir, const char *text, mode_t mode, dev_t rdev, const char *target, struct ns_cred who)
 {
 	int64_t now = wall(m);
 	struct inode_attr attr = {.mode = mode, .uid = who.uid, .gid = who.gid, .rdev = (uint32_t)rdev,
@@ -202,7 +202,7 @@ static struct node *make_node(struct mount *m, struct node *dir, mode_t mode, de
 	}
 	attr.nlink = S_ISDIR(mode) ? 2 : 1;
 	attr.size = target ? strlen(target) : 0;
-	n = node_make(&m->nodes, mount_new_inode(m), dir->id, &attr);
+	n = node_make(&m->nodes, S_ISDIR(mode) ? mount_new_dir(m, dir->id, text) : mount_new_inode(m), dir->id, &attr);
 	if (!n)
 		return NULL;
 	n->names = 1;
@@ -235,7 +235,7 @@ int ns_make(struct mount *m, uint64_t dir_id, const char *text, mode_t mode, dev
 		mount_unlock(m);
 		return -EEXIST;
 	}
-	n = make_node(m, dir, mode, rdev, target, who);
+	n = make_node(m, dir, text, mode, rdev, target, who);
 	rc = n ? 0 : -ENOMEM;
 	if (n && n->file) { /* before it has a name: the cache may have no place for it */
 		file_born(m, n);

@@ -16,7 +16,7 @@
 #include "fs/park.h"
 #include "fs/vxattr.h"
 
-/* Every change passes through the kernel that caches, so what it knows stays true; but see follow.h. */
+/* Every change passes through the kernel that caches, so what it knows stays true; but see follow.h, and other slots change things. */
 #define CACHE_FOREVER_S 86400.0
 
 static struct mount *mount_of(fuse_req_t req)
@@ -26,7 +26,7 @@ static struct mount *mount_of(fuse_req_t req)
 
 static double cache_s(const struct mount *m)
 {
-	return m->follower ? FOLLOW_CACHE_S : CACHE_FOREVER_S;
+	return m->follower || mount_in_group(m) ? FOLLOW_CACHE_S : CACHE_FOREVER_S;
 }
 
 static pid_t caller(fuse_req_t req)

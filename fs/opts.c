@@ -424,8 +424,14 @@ int opts_check(struct mount_opts *o, struct fault *f)
 {
 	if (o->slots == 0 || o->slot >= o->slots)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "option slot=%u: there are of=%u slots, counted from 0", o->slot, o->slots);
-	if (o->slots > 1)
-		return fault_set(f, -EOPNOTSUPP, FAULT_FINAL, "option of=%u: several writers in one store do not work yet", o->slots);
+	if (o->slots > 1 && o->fsync_remote)
+		return fault_set(f, -EINVAL, FAULT_FINAL,
+				 "options fsync=remote and of=%u: an fsync would wait for all slots, and they for it", o->slots);
+	if (o->slots > 1 && o->unfenced)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "options unfenced and of=%u: several writers need a store that heeds conditions",
+				 o->slots);
+	if (o->slots > 1 && o->attempt == 0)
+		o->attempt = 1;
 	if (o->read_only && o->takeover)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "options ro and takeover: a mount that changes nothing replaces nobody");
 	return check_follow(o, f);

@@ -54,6 +54,7 @@ struct replay {
 	struct run_builder *items; /* the newest value of every key */
 	struct old_file *files;
 	uint64_t inodes, packs;
+	uint64_t tree;
 };
 
 static void old_view_fini(struct old_view *v)
@@ -88,6 +89,11 @@ bool replay_writer(const struct replay *r, struct replay_writer *out)
 		return false;
 	*out = r->writer;
 	return true;
+}
+
+uint64_t replay_tree(const struct replay *r)
+{
+	return r->tree;
 }
 
 /* ---- reading ---- */
@@ -300,6 +306,9 @@ static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
 	case JOURNAL_COUNTER:
 		r->inodes = read_u64(&in);
 		r->packs = read_u64(&in);
+		break;
+	case JOURNAL_TREE:
+		r->tree = read_u64(&in);
 		break;
 	default: /* of a newer version: told for its own use */
 		break;
@@ -759,6 +768,8 @@ static void compact_notes(struct note *w, struct mount *m)
 {
 	note_writer(w, m);
 	note_counters(w, m->inode_reserved, m->pack_reserved);
+	if (mount_in_group(m))
+		note_tree(w, state_head(m->state)->number);
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next)
 		note_node(w, node_of_dirty(l));
 	for (struct list *l = m->nodes.dirty_names.next; l != &m->nodes.dirty_names; l = l->next) {

@@ -31,6 +31,9 @@ struct replay_writer {
 };
 bool replay_writer(const struct replay *r, struct replay_writer *out);
 
+/* In a group: the record over whose tree it has to be put; what came behind it is then met as other slots' is. */
+uint64_t replay_tree(const struct replay *r);
+
 /* Is it damaged, or was none there?  Then no file is deleted that it does not know to be in the store. */
 bool replay_doubtful(const struct replay *r);
 

@@ -2,12 +2,14 @@
 /* See start.h. */
 #include "fs/start.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "fs/cachedir.h"
@@ -15,11 +17,13 @@
 #include "fs/file.h"
 #include "fs/follow.h"
 #include "fs/replay.h"
+#include "fs/slot/attempt.h"
 #include "fs/track/death.h"
 #include "store/log.h"
 #include "store/newest.h"
 
-#define START_TRIES 5            /* to get the number of the fence against others who want it */
+#define START_TRIES 5            /* to get the number of the fence against others who want it; a slot more for each */
+#define SLOT_WAIT_NS (30 * NS_PER_MS) /* then a slot waits for a random part of this, for each there is */
 #define START_DEADLINE_NS (60 * NS_PER_S)
 #define COUNTER_BITS 34
 #define COUNTER_STEP 4096        /* ids noted in the journal at once */
@@ -43,6 +47,48 @@ uint64_t mount_new_inode(struct mount *m)
 	return next_of(m, &m->next_inode, &m->inode_reserved);
 }
 
+/* Bit 62 sets these apart: no fence comes to a quarter of its 30 bits. */
+#define SHARED_DIR_IDS (UINT64_C(1) << 62)
+
+static uint64_t shared_dir(const struct mount *m, uint64_t parent, const char *name, uint64_t again)
+{
+	scoped(buf_fini) struct buf b = BUF_EMPTY;
+	struct hash128 hash;
+	uint64_t id;
+
+	buf_u64(&b, m->attempt_began);
+	buf_u64(&b, parent);
+	buf_u64(&b, again);
+	buf_add(&b, name, strlen(name));
+	if (!buf_ok(&b))
+		return 0;
+	chunk_hash(m->format.secret, b.data, b.len, &hash);
+	memcpy(&id, hash.b, sizeof(id));
+	return SHARED_DIR_IDS | (le64toh(id) & (SHARED_DIR_IDS - 1));
+}
+
+/* All of this attempt lies above the base, so nothing is read. */
+static bool is_taken(struct mount *m, uint64_t home, uint64_t id)
+{
+	uint8_t key[RUN_KEY_MAX];
+
+	return node_find(&m->nodes, id) || state_has_above_base(m->state, key, key_of_inode(home, id, 0, key));
+}
+
+uint64_t mount_new_dir(struct mount *m, uint64_t parent, const char *name)
+{
+	uint64_t id = 0;
+
+	if (!mount_in_group(m))
+		return mount_new_inode(m);
+	for (uint64_t again = 0; !id || is_taken(m, parent, id); again++) {
+		id = shared_dir(m, parent, name, again);
+		if (!id)
+			return mount_new_inode(m); /* no memory */
+	}
+	return id;
+}
+
 uint64_t mount_new_pack(void *mount)
 {
 	struct mount *m = mount;
@@ -60,11 +106,15 @@ struct found {
 	struct newest log;
 	uint64_t newest; /* record whose state is the newest: a commit or a reset */
 	uint64_t good;   /* a reset names itself here: the same state */
+	struct roll roll;     /* of a group: this attempt's records */
+	struct group *group;  /* for the committer of a slot */
 };
 
 static void found_fini(struct found *x)
 {
 	newest_fini(&x->log);
+	roll_fini(&x->roll);
+	group_free(take(&x->group));
 }
 SCOPE_VAL(struct found, found_fini)
 
@@ -103,7 +153,10 @@ static int find(struct mount *m, struct objects *o, uint64_t number, struct foun
 		return rc;
 	x->newest = newest_state(&x->log);
 	x->good = newest_good(&x->log);
-	return 0;
+	roll_fini(&x->roll);
+	if (m->opts.read_only || (!mount_in_group(m) && x->log.head.slots <= 1))
+		return 0;
+	return roll_read(o, &m->format, number, &x->roll, f);
 }
 
 /* ---- may this store be used so? ---- */
@@ -146,6 +199,8 @@ static int may_take_over(const struct mount *m, const struct found *x, struct fa
 {
 	char when[32];
 
+	if (x->log.head.slots > 1)
+		return m->opts.takeover ? 0 : attempt_is_over(&x->log, &x->roll, f);
 	if (x->newest == 0 || (x->log.head.flags & RECORD_RELEASE) || m->opts.takeover)
 		return 0;
 	return fault_set(f, -EBUSY, FAULT_FINAL,
@@ -194,10 +249,10 @@ static int start_put(struct pack_sink *sink, const void *data, size_t len, uint6
 	return lanes_put_pack(sink->arg, data, len, clock_mono(&clock_system) + START_DEADLINE_NS, pack, f);
 }
 
-struct record_head mount_next_head(const struct mount *m, enum record_kind kind, uint64_t number, const struct hash128 *hash,
-				   uint64_t floor)
+struct record_head mount_next_head(const struct mount *m, const struct state *tree, enum record_kind kind, uint64_t number,
+				   const struct hash128 *hash, uint64_t floor)
 {
-	const struct record_head *was = state_head(m->state);
+	const struct record_head *was = state_head(tree);
 	struct record_head h = {.store = m->format.id, .number = number + 1, .prev = *hash, .kind = kind,
 				.slot = (uint16_t)m->opts.slot, .slots = (uint16_t)m->opts.slots, .attempt = m->opts.attempt,
 				.time_ns = clock_wall(m->clock), .base_upto = was->base_upto, .base = was->base,
@@ -219,17 +274,36 @@ static int reset_body(struct mount *m, struct record_head *h, struct buf *body, 
 	return rc < 0 ? rc : run_body(&m->format, &sink, run, &h->flags, body, f);
 }
 
-/* Join if the state to continue is the newest, else reset to it.  -EEXIST: somebody took the number. */
-static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64_t target, struct fault *f)
+/* After the fence: what the committer of a slot has to know. */
+static int enter_group(struct mount *m, struct found *x, struct fault *f)
+{
+	const struct record_head *h = &x->log.head;
+	int rc = 0;
+
+	if (h->kind == RECORD_RESET)
+		x->group = group_new(h);
+	else
+		rc = roll_group(&x->roll, h->number, &x->group, f);
+	if (rc < 0 || !x->group)
+		return rc < 0 ? rc : fault_errno(f, -ENOMEM, "group");
+	if (h->kind == RECORD_JOIN)
+		group_see(x->group, h);
+	m->attempt_began = h->kind == RECORD_RESET ? h->number : x->roll.v[0].number;
+	return 0;
+}
+
+/* -EEXIST: somebody took the number. */
+static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64_t target, bool reset, struct fault *f)
 {
 	scoped(buf_fini) struct buf body = BUF_EMPTY, raw = BUF_EMPTY;
-	struct record_head h = mount_next_head(m, RECORD_JOIN, x->log.number, &x->log.hash, x->log.floor);
+	struct record_head h = mount_next_head(m, m->state, RECORD_JOIN, x->log.number, &x->log.hash, x->log.floor);
 	struct state *next;
 	int rc = 0;
 
 	h.fence = h.number;
-	h.from = h.good = target;
-	if (target != x->newest) {
+	h.from = target;
+	h.good = reset || !mount_in_group(m) ? target : x->good;
+	if (reset) {
 		h.kind = RECORD_RESET;
 		h.flags = RECORD_CUMULATIVE;
 		h.cumulative = h.number;
@@ -252,7 +326,7 @@ static int put_fence(struct mount *m, struct objects *o, struct found *x, uint64
 	x->newest = h.kind == RECORD_RESET ? h.number : target;
 	x->log.head = h;
 	x->good = h.kind == RECORD_RESET ? h.number : h.good; /* as find() has it */
-	return 0;
+	return mount_in_group(m) ? enter_group(m, x, f) : 0;
 }
 
 /* Whose packs and inodes: the fence that we are about to put.  A loser's names must not be the winner's. */
@@ -305,6 +379,8 @@ static int new_journal(struct mount *m, struct fault *f)
 
 	note_writer(&w, m);
 	note_counters(&w, m->inode_reserved, m->pack_reserved);
+	if (mount_in_group(m))
+		note_tree(&w, state_head(m->state)->number);
 	rc = buf_ok(&w.entries) ? journal_rewrite(m->journal, journal_mark(m->journal), &w.entries, f)
 				: fault_errno(f, -ENOMEM, "journal");
 	buf_fini(&w.entries);
@@ -343,9 +419,34 @@ static bool goes_on(const struct mount *m, const struct replay *r, const struct 
 {
 	struct replay_writer w;
 
-	return replay_writer(r, &w) && memcmp(&w.store, &m->format.id, sizeof(w.store)) == 0 &&
-	       memcmp(w.boot, m->boot, sizeof(w.boot)) == 0 && w.slot == m->opts.slot && x->log.number &&
-	       x->log.head.fence == w.fence && !(x->log.head.flags & RECORD_RELEASE);
+	if (!replay_writer(r, &w) || memcmp(&w.store, &m->format.id, sizeof(w.store)) != 0 ||
+	    memcmp(w.boot, m->boot, sizeof(w.boot)) != 0 || w.slot != m->opts.slot || !x->log.number)
+		return false;
+	if (mount_in_group(m))
+		return x->log.head.attempt == m->opts.attempt && x->log.head.slots == m->opts.slots &&
+		       attempt_is_on(&x->roll, m->opts.slot, w.fence);
+	return x->log.head.fence == w.fence && !(x->log.head.flags & RECORD_RELEASE);
+}
+
+/* A slot goes on where its journal says; the committer reads on from there. */
+static int back_to_tree(struct mount *m, uint64_t number, struct found *x, struct fault *f)
+{
+	const struct roll *r = &x->roll;
+	const struct record_head *at = NULL;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i].number <= number)
+			at = &r->v[i];
+	if (!at)
+		return fault_set(f, -EBADMSG, FAULT_FINAL, "cache %s: its journal lies over record %llu, which this attempt has not",
+				 m->opts.cache, (unsigned long long)number);
+	x->good = at->kind == RECORD_RESET ? at->number : at->good;
+	x->log.number = number;
+	m->attempt_began = r->v[0].number;
+	if (roll_group(r, number, &x->group, f) < 0)
+		return f->code;
+	x->newest = group_newest(x->group);
+	return 0;
 }
 
 static int start_on(struct mount *m, struct objects *o, struct replay *r, struct found *x, struct fault *f)
@@ -360,7 +461,13 @@ static int start_on(struct mount *m, struct objects *o, struct replay *r, struct
 				 m->opts.cache, (unsigned long long)x->newest);
 	(void)replay_writer(r, &w);
 	m->fence = w.fence;
-	rc = state_load(o, &m->format, x->log.head.number, &x->log.raw, &m->state, f);
+	if (mount_in_group(m)) {
+		rc = back_to_tree(m, replay_tree(r), x, f);
+		if (rc == 0)
+			rc = state_load(o, &m->format, x->log.number, NULL, &m->state, f);
+	} else {
+		rc = state_load(o, &m->format, x->log.head.number, &x->log.raw, &m->state, f);
+	}
 	if (rc == 0)
 		rc = make_root(m, f);
 	if (rc == 0)
@@ -370,20 +477,41 @@ static int start_on(struct mount *m, struct objects *o, struct replay *r, struct
 	return rc;
 }
 
+/* Which state this writer continues, and how: by a reset if others may have written since. */
+static int begin(struct mount *m, const struct found *x, uint64_t *target, bool *reset, struct fault *f)
+{
+	enum attempt_how how = ATTEMPT_RESET;
+	int rc = 0;
+
+	if (!mount_in_group(m) || x->log.head.slots == 1)
+		rc = may_take_over(m, x, f);
+	if (rc == 0 && mount_in_group(m))
+		rc = attempt_begin(&m->opts, &x->log, &x->roll, &how, f);
+	if (rc == 0 && how == ATTEMPT_RESET)
+		rc = choose(m, x, target, f);
+	if (rc < 0)
+		return rc;
+	if (how == ATTEMPT_JOIN)
+		*target = x->newest;
+	if (!mount_in_group(m))
+		m->opts.attempt = x->log.head.attempt; /* that no late machine of it is the first of another */
+	*reset = mount_in_group(m) ? how == ATTEMPT_RESET : *target != x->newest || x->log.head.slots > 1;
+	return 0;
+}
+
 static int start_new(struct mount *m, struct objects *o, struct replay *r, struct found *x, struct fault *f)
 {
 	uint64_t target;
 	unsigned moved;
-	int rc = may_take_over(m, x, f);
+	bool reset;
+	int rc = begin(m, x, &target, &reset, f);
 
-	if (rc == 0)
-		rc = choose(m, x, &target, f);
 	if (rc == 0)
 		rc = load_state(m, o, x, target, f);
 	if (rc < 0)
 		return rc;
 	provisional_names(m, x);
-	rc = put_fence(m, o, x, target, f);
+	rc = put_fence(m, o, x, target, reset, f);
 	if (rc < 0)
 		return rc;
 	m->fence = x->log.number;
@@ -434,6 +562,17 @@ static struct state *good_state(struct mount *m, struct objects *o, const struct
 	return s;
 }
 
+/* So that of several slots not all try again at once. */
+static void give_way(const struct mount *m)
+{
+	uint64_t r;
+
+	if (!mount_in_group(m) || getrandom(&r, sizeof(r), 0) < 0)
+		return;
+	r %= m->opts.slots * SLOT_WAIT_NS;
+	(void)nanosleep(&(struct timespec){.tv_sec = (time_t)(r / NS_PER_S), .tv_nsec = (long)(r % NS_PER_S)}, NULL);
+}
+
 static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 {
 	scoped(found_fini) struct found x = {.log = NEWEST_EMPTY};
@@ -459,7 +598,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	if (rc < 0)
 		return rc;
 	content_dir_notes(m->contents, &notes);
-	for (int i = 0; i < START_TRIES; i++) {
+	for (unsigned i = 0; i < START_TRIES * m->opts.slots; i++) {
 		rc = find(m, o, number, &x, f);
 		if (rc < 0)
 			return rc;
@@ -473,6 +612,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 		if (rc != -EEXIST)
 			break;
 		state_unref(take(&m->state)); /* somebody else took the number: look again */
+		give_way(m);
 		rc = log_newest(o, "log", mount_now(m) + START_DEADLINE_NS, &number, f);
 		if (rc < 0)
 			return rc;
@@ -482,6 +622,7 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	good = good_state(m, o, &x);
 	rc = committer_new(m, &(struct commit_start){.number = x.log.number, .hash = x.log.hash, .good = x.good,
 						     .newest = x.newest, .floor = x.log.floor, .good_state = good,
+						     .group = take(&x.group),
 						     .doubtful = went_on && replay_doubtful(r)}, f);
 	return rc < 0 ? rc : committer_run(m, f);
 }

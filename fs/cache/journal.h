@@ -41,6 +41,7 @@ enum journal_type {
 	/* id, version, view number, off, extent: bytes of the view that only the store has */
 	JOURNAL_MAPPED = 13,
 	JOURNAL_UNNAMED = 14, /* id: its named version is in the store */
+	JOURNAL_TREE = 15,    /* of a slot: the record whose tree the entries lie over, all before and behind it */
 };
 
 /*

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See meet.h.
+ *
+ * I1: afterwards base == v->to for every item, and a name or node that is not dirty has live == base.
+ * I2: a file's `names` counts its live names: what the base gained, less what did not become live.
+ */
+#include "fs/slot/meet.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fs/file.h"
+
+void meet_aside_name(const char *name, size_t len, unsigned slot, char *out)
+{
+	char tail[16];
+	size_t tail_len = (size_t)snprintf(tail, sizeof(tail), "~slot%u", slot);
+
+	if (len > NAME_MAX_BYTES - tail_len)
+		len = NAME_MAX_BYTES - tail_len;
+	memcpy(out, name, len);
+	memcpy(out + len, tail, tail_len + 1);
+}
+
+/* ---- names ---- */
+
+/* Directories that several slots made have the sub-directories of all. */
+static void count_dirs(struct node *dir)
+{
+	uint32_t nlink = 2;
+
+	if (!node_is_dir(dir) || !dir->loaded)
+		return;
+	for (const struct name *e = dir->table; e; e = e->hh.next)
+		nlink += e->id && e->type == DT_DIR;
+	dir->attr.nlink = nlink;
+}
+
+struct meet_name {
+	struct node *dir;
+	struct name *name;
+	struct name_rec was, is; /* the base's; id 0: absent */
+	unsigned slot;           /* who says so */
+};
+
+/* Live from now on: `to`, which is as it is in the base. */
+static void set_live(struct move *v, struct name *n, const struct name_rec *to)
+{
+	struct nodes *t = &v->m->nodes;
+	struct node *old = n->id ? node_find(t, n->id) : NULL, *now = to->id ? node_find(t, to->id) : NULL;
+
+	/* A directory that was renamed may have its new name already. */
+	if (old && node_is_dir(old) && old->name_dir == n->dir->id && strcmp(node_name(old), n->text) == 0)
+		old->names = 0;
+	n->id = to->id;
+	n->home = to->home;
+	n->type = to->type;
+	n->cut = false;
+	n->appeared_ns = mount_now(v->m);
+	if (!now)
+		return;
+	node_named(now, n->dir->id, n->text);
+	if (node_is_dir(now)) {
+		now->names = 1;
+		node_set_parent(t, now, n->dir);
+	}
+}
+
+/* It is not what the base says, and is to be committed. */
+static void keep(struct move *v, struct name *n)
+{
+	uint64_t now = mount_now(v->m);
+
+	name_touch(&v->m->nodes, n);
+	mount_changed(v->m, now);
+	v->m->last_change_ns = now;
+}
+
+/* Does it hold something that was made or changed here and is in no commit? */
+static bool has_own(struct nodes *t, const struct node *n)
+{
+	if (!node_is_dir(n))
+		return n->file && n->file->changed;
+	for (const struct name *e = n->table; e; e = e->hh.next) {
+		const struct node *child = e->id ? node_find(t, e->id) : NULL;
+
+		if (e->id && (e->id != e->base.id || (child && has_own(t, child))))
+			return true;
+	}
+	return false;
+}
+
+/* They removed it, but not what was done to it here. */
+static void stays(struct move *v, const struct meet_name *x, struct node *child)
+{
+	child->attr_dirty = true;
+	node_touch(&v->m->nodes, child);
+	keep(v, x->name);
+}
+
+/* The name that a directory got here and that is in no commit; NULL: there is none. */
+static struct name *own_name(struct nodes *t, const struct node *dir)
+{
+	struct node *parent = node_find(t, dir->name_dir);
+	struct name *n = parent ? name_find(parent, node_name(dir), strlen(node_name(dir))) : NULL;
+
+	return n && n->id == dir->id && n->base.id != dir->id ? n : NULL;
+}
+
+/* They gave a directory a name, and so did this slot: false if theirs is the one that goes. */
+static bool gives_up_own_name(struct move *v, const struct meet_name *x)
+{
+	struct node *dir = x->is.type == DT_DIR ? node_find(&v->m->nodes, x->is.id) : NULL;
+	struct name *own = dir ? own_name(&v->m->nodes, dir) : NULL;
+
+	if (!own || own == x->name)
+		return true;
+	if (dir->segments)
+		return false; /* both renamed it, and ours is the later one */
+	set_live(v, own, &(struct name_rec){.id = 0}); /* both made it, and they have renamed it since */
+	name_touch(&v->m->nodes, own);
+	count_dirs(own->dir);
+	note_name(&v->note, own);
+	return true;
+}
+
+static void follow(struct move *v, const struct meet_name *x)
+{
+	struct node *child = x->is.id ? NULL : node_find(&v->m->nodes, x->was.id);
+
+	if (child && has_own(&v->m->nodes, child))
+		stays(v, x, child);
+	else if (!gives_up_own_name(v, x))
+		keep(v, x->name);
+	else
+		set_live(v, x->name, &x->is);
+}
+
+/* Two files under one name: ours is the later one. */
+static void put_aside(struct move *v, const struct meet_name *x)
+{
+	char text[NAME_MAX_BYTES + 1];
+	uint8_t key[RUN_KEY_MAX];
+	scoped(buf_fini) struct buf value = BUF_EMPTY;
+	size_t len;
+
+	meet_aside_name(x->name->text, x->name->len, x->slot, text);
+	len = key_of_name(x->dir->id, text, strlen(text), key);
+	if (name_rec_encode(&x->is, &value) < 0 ||
+	    run_builder_add(v->meeting->aside, key, len, value.data, value.len) < 0) {
+		log_error("%s of slot %u: no memory to keep it beside the one of this slot", x->name->text, x->slot);
+		return;
+	}
+	v->meeting->has_aside = true;
+	x->dir->attr_dirty = true; /* so that there is something to commit, which it comes with */
+	node_touch(&v->m->nodes, x->dir);
+	mount_changed(v->m, mount_now(v->m));
+	log_info("%s was written by slot %u as well: kept as %s", x->name->text, x->slot, text);
+}
+
+/* Ours is given up for one of the same bytes. */
+static bool takes_theirs(struct move *v, const struct meet_name *x, const struct item *i)
+{
+	struct node *ours = node_find(&v->m->nodes, x->name->id);
+
+	return i->same && ours && ours->file && file_is_sealed(v->m, ours, mount_now(v->m));
+}
+
+static void meet_live(struct move *v, const struct meet_name *x, const struct item *i)
+{
+	struct name *n = x->name;
+
+	if (n->id == x->is.id || x->slot == v->m->opts.slot)
+		return; /* what was done here is the later one in any case */
+	if (n->id == x->was.id)
+		follow(v, x);
+	else if (n->id == 0) {
+		if (x->is.id)
+			set_live(v, n, &x->is); /* it is not what was removed here */
+	} else if (x->is.id && takes_theirs(v, x, i))
+		set_live(v, n, &x->is);
+	else if (x->is.id)
+		put_aside(v, x);
+}
+
+/* I2: by how much the names of a file grew that are live, beyond those of the base. */
+static void count(struct move *v, uint64_t id, int by)
+{
+	struct node *n = id ? node_find(&v->m->nodes, id) : NULL;
+
+	if (n && !node_is_dir(n))
+		n->names += (unsigned)by;
+}
+
+static void meet_name(struct move *v, const struct item *i)
+{
+	struct nodes *t = &v->m->nodes;
+	const char *text = (const char *)i->key + 9;
+	size_t len = i->key_len - 9;
+	struct meet_name x = {.dir = node_find(t, i->dir), .is = i->there ? i->name : (struct name_rec){.id = 0}};
+	uint64_t live;
+
+	if (!x.dir)
+		return;
+	x.name = name_find(x.dir, text, len);
+	if (!x.name && x.is.id)
+		x.name = name_get(t, x.dir, text, len); /* NULL: no memory; it shows when the directory is loaded anew */
+	if (!x.name)
+		return;
+	x.was = x.name->base;
+	live = x.name->id;
+	x.name->base = x.is;
+	if (x.was.id != x.is.id) {
+		x.slot = v->meeting->slot_of(v->meeting->arg, i->key, i->key_len);
+		meet_live(v, &x, i);
+		count(v, x.was.id, 1);
+		count(v, x.is.id, -1);
+		count(v, live, -1);
+		count(v, x.name->id, 1);
+	}
+	if (x.name->id != x.is.id && !list_on(&x.name->dirty))
+		name_touch(t, x.name);
+}
+
+/* A directory that was removed here has gained entries: it and those above are there again. */
+static void revive(struct move *v, struct node *dir)
+{
+	struct nodes *t = &v->m->nodes;
+	struct node *parent = node_find(t, dir->parent);
+	struct name *n = parent ? name_find(parent, node_name(dir), strlen(node_name(dir))) : NULL;
+
+	if (dir->names || !n || n->base.id != dir->id || n->id)
+		return;
+	set_live(v, n, &n->base);
+	if (parent != dir)
+		revive(v, parent);
+}
+
+/* ---- inodes ---- */
+
+static void meet_content(struct node *n, struct item *x)
+{
+	struct file *f = n->file;
+
+	if (f->changed || f->sealed || f->stale) { /* ours comes later, or somebody still reads an older one */
+		move_take_extents(f, &x->inode);
+		return;
+	}
+	if (!move_extend(n, x) && f->live) {
+		f->stale = true;
+		f->damaged = false;
+		file_drop_stale(n);
+	}
+	move_take_extents(f, &x->inode);
+}
+
+static void meet_inode(struct move *v, struct item *x)
+{
+	struct node *n = node_find(&v->m->nodes, x->ino);
+	unsigned links;
+
+	if (!n || (n->id == ROOT_ID && !x->there))
+		return;
+	links = x->there ? (node_is_dir(n) ? 1 : x->inode.attr.nlink) : 0;
+	if (!node_is_dir(n))
+		n->names += links - n->links;
+	n->links = links;
+	n->segments = x->there ? inode_rec_segments(&x->inode) : 0;
+	if (!x->there)
+		return;
+	if (n->file)
+		meet_content(n, x);
+	if (!list_on(&n->dirty)) {
+		unsigned names = n->names;
+
+		move_take_record(n, &x->inode);
+		n->names = names;
+	}
+}
+
+/* ---- the journal: replayed over v->to, it has to give what is live now ---- */
+
+static void note_raw(struct move *v, const struct run_item *k, struct note *w)
+{
+	scoped(buf_fini) struct buf value = BUF_EMPTY;
+	struct fault f = FAULT_NONE;
+
+	/* Above the base, so nothing is read. */
+	if (state_find(v->to, &v->src, k->key, k->key_len, &value, &f) == 0)
+		note_item(w, k->key, k->key_len, &value);
+	else
+		note_item(w, k->key, k->key_len, NULL);
+}
+
+static void note_key(struct move *v, const struct run_item *k, struct note *w)
+{
+	struct nodes *t = &v->m->nodes;
+	struct node *n = node_find(t, key_number(k->key, key_kind(k->key, k->key_len) == KEY_NAME ? 0 : 9));
+	struct name *e;
+
+	if (key_kind(k->key, k->key_len) == KEY_NAME) {
+		e = n && n->loaded ? name_find(n, (const char *)k->key + 9, k->key_len - 9) : NULL;
+		if (e)
+			note_name(w, e);
+		else
+			note_raw(v, k, w);
+	} else if (n) {
+		note_node(w, n);
+	} else if (key_is_first_segment(k->key, k->key_len)) {
+		note_raw(v, k, w);
+	}
+}
+
+static void tell_journal(struct move *v)
+{
+	struct run_item k;
+
+	for (size_t i = 0; i < run_count(v->keys); i++) {
+		run_at(v->keys, i, &k);
+		note_key(v, &k, &v->note);
+	}
+	note_tree(&v->note, state_head(v->to)->number);
+	(void)note_done(v->m, &v->note); /* a failed journal is sticky: the next change says so */
+}
+
+/* ---- the whole ---- */
+
+void meet_all(struct move *v)
+{
+	struct nodes *t = &v->m->nodes;
+	struct item *x;
+
+	for (x = v->items; x; x = x->hh.next)
+		if (x->kind == ITEM_NAME)
+			meet_name(v, x);
+	for (x = v->items; x; x = x->hh.next) {
+		struct node *dir = x->kind == ITEM_NAME && x->there ? node_find(t, x->dir) : NULL;
+
+		if (dir && dir->id != ROOT_ID)
+			revive(v, dir);
+	}
+	for (x = v->items; x; x = x->hh.next)
+		if (x->kind == ITEM_INODE)
+			meet_inode(v, x);
+	for (x = v->items; x; x = x->hh.next) {
+		struct node *dir = x->kind == ITEM_NAME ? node_find(t, x->dir) : NULL;
+
+		if (dir)
+			count_dirs(dir);
+	}
+	tell_journal(v);
+	for (x = v->items; x; x = x->hh.next) {
+		struct node *dir = x->kind == ITEM_NAME ? node_find(t, x->dir) : NULL;
+		struct name *n = dir ? name_find(dir, (const char *)x->key + 9, x->key_len - 9) : NULL;
+
+		if (n)
+			name_release(t, n);
+	}
+}
+
+static int read_theirs(struct move *v, struct item *x, struct content **out, struct node **ours, struct fault *f)
+{
+	scoped(inode_rec_fini) struct inode_rec theirs = {.id = 0};
+	struct mount *m = v->m;
+	struct node *dir, *n = NULL;
+	struct name *e;
+	uint32_t version = 0;
+	int rc = state_inode(v->to, &v->src, x->name.home, x->name.id, &theirs, f);
+
+	if (rc < 0)
+		return rc;
+	mount_lock(m);
+	dir = node_find(&m->nodes, x->dir);
+	e = dir ? name_find(dir, (const char *)x->key + 9, x->key_len - 9) : NULL;
+	if (e && e->id && e->id != e->base.id && e->id != x->name.id)
+		n = node_find(&m->nodes, e->id);
+	if (n && n->file && n->file->live && file_size(n) == theirs.attr.size && file_is_sealed(m, n, mount_now(m))) {
+		version = ++n->file->version;
+		n->pins++;
+		*ours = n;
+	}
+	mount_unlock(m);
+	if (!*ours)
+		return 0;
+	rc = content_of_extents(m->contents, n->id, version, &theirs.extents, theirs.attr.size, out, f);
+	return rc;
+}
+
+int meet_compare(struct move *v, struct item *x, struct fault *f)
+{
+	scoped(content_unref) struct content *theirs = NULL;
+	struct mount *m = v->m;
+	struct node *ours = NULL;
+	int rc = x->name.type == DT_REG ? read_theirs(v, x, &theirs, &ours, f) : 0;
+
+	if (!ours)
+		return rc;
+	if (rc == 0)
+		x->same = move_same_bytes(m, ours, ours->file->live, theirs, 0, content_size(theirs));
+	mount_lock(m);
+	ours->pins--;
+	node_release(&m->nodes, ours);
+	mount_unlock(m);
+	return rc;
+}
