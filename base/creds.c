@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,7 +31,6 @@ enum stage { STAGE_SEARCHING, STAGE_OPEN, STAGE_FAILED };
 
 struct creds {
 	/* fixed after creds_open() */
-	pthread_t thread;
 	bool renews; /* false: creds_fixed() */
 	char source[256];
 	/* refresh thread */
@@ -44,7 +42,6 @@ struct creds {
 	bool woken;
 	/* posted by any thread, run by the refresh thread */
 	struct loop_call wake;
-	struct loop_call stop;
 	/* any thread, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t stage_changed;
@@ -136,7 +133,7 @@ static void refresh(struct creds *c)
 	unsigned failures = c->streak;
 
 	if (c->from->fetch(&c->ask, c->ask.conf->profile, &set, &f) < 0) {
-		if (!c->ask.stopping)
+		if (!c->ask.thread.stopping)
 			note_failure(c, &f);
 		return;
 	}
@@ -166,27 +163,18 @@ static void on_wake(struct loop_call *call)
 	c->woken = true;
 }
 
-static void on_stop(struct loop_call *call)
-{
-	struct creds *c = call->arg;
-
-	c->ask.stopping = true;
-	if (c->ask.waiting)
-		*c->ask.waiting = true;
-}
-
 /* False when the provider is being closed. */
 static bool wait_until_due(struct creds *c)
 {
 	struct loop_timer alarm = {.fire = on_alarm, .arg = c};
-	bool open = !c->ask.stopping;
+	bool open = !c->ask.thread.stopping;
 
 	while (open && (c->due_ns == 0 || clock_mono(c->ask.clock) < c->due_ns)) {
 		c->woken = false;
 		if (c->due_ns > 0)
-			loop_timer_start(c->ask.loop, &alarm, c->due_ns);
-		open = creds_wait(&c->ask, &c->woken);
-		loop_timer_stop(c->ask.loop, &alarm);
+			loop_timer_start(c->ask.thread.loop, &alarm, c->due_ns);
+		open = ask_wait(&c->ask.thread, &c->woken);
+		loop_timer_stop(c->ask.thread.loop, &alarm);
 	}
 	return open;
 }
@@ -205,29 +193,11 @@ static int search(struct creds *c, struct fault *f)
 			break;
 		if (f->retry == FAULT_FINAL ||
 		    asked_ns + retry_ns(try) > began_ns + OPEN_TRIES_NS ||
-		    !creds_pause(&c->ask, retry_ns(try)))
+		    !ask_pause(&c->ask.thread, retry_ns(try)))
 			return rc;
 	}
 	adopt(c, &set, asked_ns);
 	return 0;
-}
-
-static int ask_open(struct creds_ask *a, struct fault *f)
-{
-	int rc = loop_new(LOOP_AUTO, &a->loop, f);
-
-	if (rc == 0)
-		rc = http_client_new(a->loop, a->conf->ca_bundle, &a->http, f);
-	if (rc == 0)
-		rc = signer_new(&a->signer, f);
-	return rc;
-}
-
-static void ask_close(struct creds_ask *a)
-{
-	signer_free(a->signer);
-	http_client_free(a->http);
-	loop_free(a->loop);
 }
 
 static void report(struct creds *c, int rc, const struct fault *f)
@@ -241,21 +211,23 @@ static void report(struct creds *c, int rc, const struct fault *f)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void *refresh_main(void *arg)
+static void refresh_run(struct ask *a)
 {
-	struct creds *c = arg;
+	struct creds *c = a->arg;
 	struct fault f = FAULT_NONE;
-	int rc;
+	int rc = signer_new(&c->ask.signer, &f);
 
-	(void)pthread_setname_np(pthread_self(), "hf-creds"); /* for top; it works without */
-	rc = ask_open(&c->ask, &f);
 	if (rc == 0)
 		rc = search(c, &f);
 	report(c, rc, &f);
 	while (rc == 0 && wait_until_due(c))
 		refresh(c);
-	ask_close(&c->ask);
-	return NULL;
+	signer_free(c->ask.signer);
+}
+
+static void refresh_failed(struct ask *a, const struct fault *f)
+{
+	report(a->arg, f->code, f);
 }
 
 /* ---- the provider ---- */
@@ -268,8 +240,11 @@ static struct creds *creds_new(const struct aws_conf *conf)
 		return NULL;
 	c->ask.conf = conf;
 	c->ask.clock = &clock_system;
+	c->ask.thread = (struct ask){.run = refresh_run,
+				     .failed = refresh_failed,
+				     .arg = c,
+				     .ca_bundle = conf ? conf->ca_bundle : NULL};
 	c->wake = (struct loop_call){.fn = on_wake, .arg = c};
-	c->stop = (struct loop_call){.fn = on_stop, .arg = c};
 	pthread_mutex_init(&c->lock, NULL); /* neither fails on Linux */
 	pthread_cond_init(&c->stage_changed, NULL);
 	return c;
@@ -281,20 +256,6 @@ static void creds_delete(struct creds *c)
 	pthread_mutex_destroy(&c->lock);
 	sign_keys_fini(&c->keys);
 	free(c);
-}
-
-/* Signals are for main's threads. */
-static int start_thread(struct creds *c)
-{
-	sigset_t all;
-	sigset_t old;
-	int rc;
-
-	(void)sigfillset(&all); /* cannot fail */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&c->thread, NULL, refresh_main, c);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -rc;
 }
 
 static enum stage await_search(struct creds *c, struct fault *f)
@@ -319,13 +280,13 @@ int creds_open(const struct aws_conf *conf, struct creds **out, struct fault *f)
 
 	if (!c)
 		return fault_set(f, -ENOMEM, FAULT_SOON, "AWS keys: out of memory");
-	rc = start_thread(c);
+	rc = ask_start(&c->ask.thread, "hf-creds");
 	if (rc < 0) {
 		creds_delete(c);
 		return fault_errno(f, rc, "AWS keys: thread");
 	}
 	if (await_search(c, &why) == STAGE_FAILED) {
-		pthread_join(c->thread, NULL);
+		ask_end(&c->ask.thread);
 		creds_delete(c);
 		if (f)
 			*f = why;
@@ -353,10 +314,8 @@ void creds_free(struct creds *c)
 {
 	if (!c)
 		return;
-	if (c->renews) {
-		loop_post(c->ask.loop, &c->stop);
-		pthread_join(c->thread, NULL);
-	}
+	if (c->renews)
+		ask_end(&c->ask.thread);
 	creds_delete(c);
 }
 
@@ -396,7 +355,7 @@ void creds_expired(struct creds *c, uint64_t generation)
 	c->wake_posted |= post;
 	pthread_mutex_unlock(&c->lock);
 	if (post)
-		loop_post(c->ask.loop, &c->wake);
+		loop_post(c->ask.thread.loop, &c->wake);
 }
 
 const char *creds_source(const struct creds *c)

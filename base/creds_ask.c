@@ -1,62 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sources of credentials share: waits that end when the provider is closed, and HTTP. */
+/* What the sources of credentials share: replies and token files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <curl/curl.h>
 
 #include "base/creds_source.h"
 #include "base/wipe.h"
 
 enum { TOKEN_FILE_MOST = 64 * 1024 };
 
-/* ---- waiting ---- */
-
-bool creds_wait(struct creds_ask *a, bool *flag)
-{
-	a->waiting = flag;
-	if (!a->stopping && !*flag)
-		loop_run_until(a->loop, flag);
-	a->waiting = NULL;
-	return !a->stopping;
-}
-
-static void pause_over(struct loop_timer *t)
-{
-	bool *over = t->arg;
-
-	*over = true;
-}
-
-bool creds_pause(struct creds_ask *a, uint64_t ns)
-{
-	bool over = false;
-	struct loop_timer t = {.fire = pause_over, .arg = &over};
-	bool open;
-
-	loop_timer_start(a->loop, &t, clock_mono(a->clock) + ns);
-	open = creds_wait(a, &over);
-	loop_timer_stop(a->loop, &t);
-	return open;
-}
-
 /* ---- HTTP ---- */
-
-/* Two flags, since a wait also ends when the provider is closed. */
-struct exchange {
-	bool woken;
-	bool complete;
-};
-
-static void exchange_done(struct http_req *r)
-{
-	struct exchange *x = r->arg;
-
-	x->complete = true;
-	x->woken = true;
-}
 
 void creds_req_fini(struct http_req *r)
 {
@@ -64,31 +18,13 @@ void creds_req_fini(struct http_req *r)
 	http_req_fini(r);
 }
 
-int creds_http(struct creds_ask *a, struct http_req *r, struct fault *f)
-{
-	struct exchange x = {.complete = false};
-
-	r->done = exchange_done;
-	r->arg = &x;
-	http_start(a->http, r);
-	if (!creds_wait(a, &x.woken) && !x.complete)
-		http_cancel(a->http, r);
-	if (r->rc < 0 && f)
-		*f = r->fault;
-	return r->rc;
-}
-
-/* curl_getdate() knows the three forms of a Date header and asks no locale. */
 int64_t creds_reply_s(const struct creds_ask *a, const struct http_req *r)
 {
-	int64_t own_s = clock_wall(a->clock) / (int64_t)NS_PER_S + a->skew_s;
-	char date[64];
-	time_t said;
+	int64_t said_s;
 
-	if (!http_header(r, "date", date, sizeof(date)))
-		return own_s;
-	said = curl_getdate(date, NULL);
-	return said > 0 ? (int64_t)said : own_s;
+	if (ask_reply_said(r, &said_s))
+		return said_s;
+	return clock_wall(a->clock) / (int64_t)NS_PER_S + a->skew_s;
 }
 
 int creds_status(const struct http_req *r, const char *what, struct fault *f)

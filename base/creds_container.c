@@ -118,7 +118,7 @@ static int ask(struct creds_ask *a, const char *url, const char *authorization,
 		.most = 64 * 1024,
 		.no_proxy = true,
 	};
-	int rc = creds_http(a, &r, f);
+	int rc = ask_http(&a->thread, &r, f);
 
 	if (rc < 0)
 		return rc;

@@ -40,7 +40,7 @@ static int ask(struct creds_ask *a, const char *method, const char *path, const 
 	};
 	if (!buf_ok(&url))
 		return fault_set(f, -ENOMEM, FAULT_SOON, "out of memory");
-	rc = creds_http(a, r, f);
+	rc = ask_http(&a->thread, r, f);
 	r->url = NULL; /* both end here */
 	r->headers = NULL;
 	return rc;

@@ -101,17 +101,17 @@ static int read_child(struct creds_ask *a, struct child *c, int fd, uint64_t unt
 {
 	struct loop_watch w = {.fd = fd, .ready = child_readable, .arg = c};
 	struct loop_timer late = {.fire = child_late, .arg = c};
-	int rc = loop_watch(a->loop, &w, POLLIN);
+	int rc = loop_watch(a->thread.loop, &w, POLLIN);
 
 	if (rc < 0)
 		return fault_errno(f, rc, "reading its output");
-	loop_timer_start(a->loop, &late, until_ns);
-	(void)creds_wait(a, &c->over); /* closed: not at its end, which is looked at below */
-	loop_timer_stop(a->loop, &late);
-	(void)loop_watch(a->loop, &w, 0); /* taking away cannot fail */
+	loop_timer_start(a->thread.loop, &late, until_ns);
+	(void)ask_wait(&a->thread, &c->over); /* closed: not at its end, which is looked at below */
+	loop_timer_stop(a->thread.loop, &late);
+	(void)loop_watch(a->thread.loop, &w, 0); /* taking away cannot fail */
 	if (c->eof)
 		return 0;
-	if (a->stopping)
+	if (a->thread.stopping)
 		return fault_set(f, -ECANCELED, FAULT_FINAL, "closed");
 	if (c->out.len > OUTPUT_MOST || !buf_ok(&c->out))
 		return fault_set(f, -EPROTO, FAULT_FINAL, "prints more than %d bytes", OUTPUT_MOST);
@@ -128,7 +128,7 @@ static int reap(struct creds_ask *a, struct child *c, bool kill_now, uint64_t un
 	pid_t got = 0;
 
 	while (!kill_now && (got = waitpid(c->pid, &status, WNOHANG)) == 0)
-		kill_now = clock_mono(a->clock) > until_ns || !creds_pause(a, REAP_NS);
+		kill_now = clock_mono(a->clock) > until_ns || !ask_pause(&a->thread, REAP_NS);
 	if (kill_now && got == 0) {
 		(void)kill(-c->pid, SIGKILL); /* the group may have ended */
 		do

@@ -10,12 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ask.h"
 #include "base/awsconf.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/http.h"
-#include "base/loop.h"
 #include "base/scope.h"
 #include "base/sign.h"
 
@@ -37,13 +37,10 @@ struct creds_ask {
 	/* fixed while the refresh thread runs */
 	const struct aws_conf *conf;
 	const struct clock *clock;
-	struct loop *loop;
-	struct http_client *http;
+	struct ask thread;
 	struct signer *signer;
 	/* refresh thread */
 	int64_t skew_s;   /* to add to our wall time, as learned from a Date header */
-	bool stopping;    /* the provider is being closed */
-	bool *waiting;    /* what creds_wait() waits for */
 	char source[256]; /* the source that answered, for people */
 };
 
@@ -76,15 +73,9 @@ int creds_find_in_profile(struct creds_ask *a, const char *profile, struct creds
 
 /* ---- creds_ask.c ---- */
 
-/* Run the loop until *flag or the provider is closed; false if closed. */
-bool creds_wait(struct creds_ask *a, bool *flag);
-bool creds_pause(struct creds_ask *a, uint64_t ns);
-
 /* Ends a request whose reply may hold secrets. */
 void creds_req_fini(struct http_req *r);
 SCOPE_VAL(struct http_req, creds_req_fini)
-/* 0 if a whole reply came, whatever its status; else r->rc, with f filled. */
-int creds_http(struct creds_ask *a, struct http_req *r, struct fault *f);
 /* The answerer's time if it says one, else ours, corrected by what was learned. */
 int64_t creds_reply_s(const struct creds_ask *a, const struct http_req *r);
 /* A fault for a status that is not 200; `what` names the request. */

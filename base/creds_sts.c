@@ -130,7 +130,7 @@ static int post(struct creds_ask *a, const struct target *t, const struct sign_k
 		.total_ms = TOTAL_MS,
 		.most = REPLY_MOST,
 	};
-	rc = creds_http(a, r, f);
+	rc = ask_http(&a->thread, r, f);
 	r->headers = NULL; /* these end here */
 	r->body = NULL;
 	return rc;
