@@ -499,6 +499,16 @@ static int begin(struct mount *m, const struct found *x, uint64_t *target, bool 
 	return 0;
 }
 
+static void tell_story(struct mount *m, bool reset, uint64_t target)
+{
+	char group[48] = "";
+
+	if (mount_in_group(m))
+		(void)snprintf(group, sizeof(group), "%s attempt %u, ", reset ? "begins" : "joins", m->opts.attempt);
+	(void)snprintf(m->story, sizeof(m->story), "%s%s commit %llu", group,
+		       reset && !mount_in_group(m) ? "went back to" : "continues", (unsigned long long)target);
+}
+
 static int start_new(struct mount *m, struct objects *o, struct replay *r, struct found *x, struct fault *f)
 {
 	uint64_t target;
@@ -523,8 +533,7 @@ static int start_new(struct mount *m, struct objects *o, struct replay *r, struc
 		rc = make_root(m, f);
 	if (moved)
 		log_warn("cache: %u files of a writer that was replaced, or whose journal was lost, are in %s/salvage", moved, m->opts.cache);
-	(void)snprintf(m->story, sizeof(m->story), "%s commit %llu", x->log.head.kind == RECORD_RESET ? "went back to" : "continues",
-		       (unsigned long long)target);
+	tell_story(m, x->log.head.kind == RECORD_RESET, target);
 	return rc;
 }
 
