@@ -27,7 +27,6 @@
 #define GROUP_LOG_GAPS 6
 #define LOOK_NS (15 * NS_PER_S)
 #define ROOM_GAP_NS (500 * NS_PER_MS)
-#define BASE_LEAST (UINT64_C(1) << 20)
 #define BASE_READ_MS (60 * 1000)
 
 /* ---- fencing ---- */
@@ -128,14 +127,6 @@ static int make_cumulative(struct committer *c, struct run **run)
 	return 0;
 }
 
-static bool base_due(const struct committer *c)
-{
-	const struct record_head *h = state_head(c->m->state);
-	uint64_t most = h->base.bytes / 10;
-
-	return state_cumulative_bytes(c->m->state) > (most > BASE_LEAST ? most : BASE_LEAST);
-}
-
 /* The present state as one run in packs; the record that is being made is the first above it. */
 static int make_base(struct committer *c, struct record_head *h, struct fault *f)
 {
@@ -161,7 +152,7 @@ static int make_body_run(struct committer *c, struct record *r, bool last, struc
 	if (c->lanes_over)
 		return 0;
 	/* A group's base is made by its next reset: a slot would lose the number to others over and over. */
-	if ((due || last) && !c->slots && base_due(c))
+	if ((due || last) && !c->slots && state_base_due(c->m->state))
 		rc = make_base(c, &r->head, f);
 	else if (due && r->run)
 		rc = make_cumulative(c, &r->run);

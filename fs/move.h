@@ -38,8 +38,6 @@ struct meeting {
 	/* The slot whose record was the last to say something of a key. */
 	unsigned (*slot_of)(void *arg, const void *key, size_t len);
 	void *arg;
-	struct run_builder *aside; /* out: what has to be committed so that nothing of theirs is lost */
-	bool has_aside;
 };
 
 /*

@@ -264,13 +264,30 @@ struct record_head mount_next_head(const struct mount *m, const struct state *tr
 	return h;
 }
 
-/* A reset says all that lies above the base itself. */
+/* A new base, above which there is nothing. */
+static int reset_base(struct mount *m, struct pack_sink *sink, struct record_head *h, struct fault *f)
+{
+	struct block_source src;
+	int rc;
+
+	lanes_block_source(m->lanes, START_DEADLINE_NS / NS_PER_MS, &src);
+	rc = state_pack_base(m->state, &src, sink, &h->base, f);
+	if (rc < 0)
+		return fault_in(f, "base");
+	h->base_upto = h->from;
+	return 0;
+}
+
+/* A reset says all that lies above the base itself.  A group has no other time to make a new one. */
 static int reset_body(struct mount *m, struct record_head *h, struct buf *body, struct fault *f)
 {
 	struct pack_sink sink = {.put = start_put, .arg = m->lanes};
 	scoped(run_unref) struct run *run = NULL;
-	int rc = state_cumulative(m->state, &run);
+	int rc;
 
+	if (mount_in_group(m) && state_base_due(m->state))
+		return reset_base(m, &sink, h, f);
+	rc = state_cumulative(m->state, &run);
 	return rc < 0 ? rc : run_body(&m->format, &sink, run, &h->flags, body, f);
 }
 

@@ -127,6 +127,15 @@ uint64_t state_cumulative_bytes(const struct state *s)
 	return bytes;
 }
 
+#define BASE_LEAST (UINT64_C(1) << 20)
+
+bool state_base_due(const struct state *s)
+{
+	uint64_t most = s->head.base.bytes / 10;
+
+	return state_cumulative_bytes(s) > (most > BASE_LEAST ? most : BASE_LEAST);
+}
+
 int state_cumulative(struct state *s, struct run **out)
 {
 	scoped(free) struct run **runs = malloc((s->n + 1) * sizeof(*runs));

@@ -51,6 +51,8 @@ const struct record_head *state_head(const struct state *s);
 /* Runs since the base, merged: the body of a cumulative record or of a reset. */
 int state_cumulative(struct state *s, struct run **out);
 uint64_t state_cumulative_bytes(const struct state *s); /* estimate, for "is a base due?" */
+/* Has what lies above the base grown so large that a new one pays: 1 MiB, and a tenth of it? */
+bool state_base_due(const struct state *s);
 size_t state_depth(const struct state *s);              /* runs above the cumulative one */
 
 /*

@@ -39,8 +39,6 @@ struct slots {
 	size_t theirs_n, theirs_cap;
 	struct run *ours, *out;       /* of the moment in flight: as frozen, and as it is put on the log */
 	struct run *keys;             /* what memory has still to meet; NULL: nothing */
-	struct run_builder *aside;    /* for the next commit */
-	bool has_aside;
 	uint64_t look_ns, gap_ns;     /* the next look at the log */
 	uint64_t news_ns, news_from_ns; /* when a commit of another slot was read, and the first that is not vouched for */
 	struct kept *kept;            /* from the good moment on, in order */
@@ -102,8 +100,7 @@ int slots_new(struct committer *c, struct group *group, struct state *good_state
 {
 	struct slots *s = calloc(1, sizeof(*s));
 
-	if (!s || !(s->aside = run_builder_new())) {
-		free(s);
+	if (!s) {
 		group_free(group);
 		return fault_errno(f, -ENOMEM, "group");
 	}
@@ -126,7 +123,6 @@ void slots_free(struct slots *s)
 	run_unref(s->ours);
 	run_unref(s->out);
 	run_unref(s->keys);
-	run_builder_free(s->aside);
 	kept_drop(s, s->kept_n);
 	free(s->kept);
 	free(s);
@@ -419,7 +415,7 @@ static unsigned slot_of(void *arg, const void *key, size_t len)
 static int meet(struct committer *c, struct fault *f)
 {
 	struct slots *s = c->slots;
-	struct meeting x = {.slot_of = slot_of, .arg = c, .aside = s->aside};
+	struct meeting x = {.slot_of = slot_of, .arg = c};
 	int rc;
 
 	if (!s->keys && s->theirs_n && (rc = rebase_keys(s->theirs, s->theirs_n, NULL, NULL, &s->keys)) < 0)
@@ -429,7 +425,6 @@ static int meet(struct committer *c, struct fault *f)
 	rc = move_meeting(c->m, s->tree, s->keys, &x, f);
 	if (rc < 0)
 		return fault_in(f, "what other slots committed");
-	s->has_aside = s->has_aside || x.has_aside;
 	run_unref(take(&s->keys));
 	theirs_clear(s);
 	return 0;
@@ -489,26 +484,6 @@ static bool named(void *arg, uint64_t id, uint64_t *dir, char *name)
 	return n && n->name;
 }
 
-/* What was kept aside comes with it, below what it says itself. */
-static int with_aside(struct slots *s, struct run **io)
-{
-	scoped(run_unref) struct run *aside = NULL;
-	struct run *both[2], *merged;
-	int rc = run_builder_finish(s->aside, &aside);
-
-	if (rc < 0)
-		return rc;
-	s->has_aside = false;
-	both[0] = *io;
-	both[1] = aside;
-	rc = run_merge(both, 2, false, &merged);
-	if (rc < 0)
-		return rc;
-	run_unref(*io);
-	*io = merged;
-	return 0;
-}
-
 int slots_flying_make(struct committer *c, struct fault *f)
 {
 	struct slots *s = c->slots;
@@ -516,22 +491,18 @@ int slots_flying_make(struct committer *c, struct fault *f)
 	struct rebase x = {.was = c->m->state, .now = s->tree, .theirs = s->theirs, .theirs_n = s->theirs_n, .src = &src,
 			   .new_id = new_id, .parent = parent, .named = named, .arg = c->m};
 	struct record *r = &c->record;
-	scoped(run_unref) struct run *all = NULL;
 	int rc;
 
 	lanes_block_source(c->m->lanes, READ_MS, &src);
 	run_unref(take(&s->ours));
 	run_unref(take(&s->out));
 	rc = moment_encode(c->flying, &s->ours);
-	all = rc == 0 ? run_ref(s->ours) : NULL;
-	if (rc == 0 && s->has_aside)
-		rc = with_aside(s, &all);
 	if (rc < 0)
 		return fault_errno(f, rc, "encode");
 	if (s->theirs_n)
-		rc = rebase(&x, all, &s->out, f);
+		rc = rebase(&x, s->ours, &s->out, f);
 	else
-		s->out = run_ref(all);
+		s->out = run_ref(s->ours);
 	if (rc < 0)
 		return rc;
 	r->run = run_ref(s->out);
@@ -602,7 +573,7 @@ static bool is_as_committed(struct committer *c)
 	uint64_t now = mount_now(m);
 	bool is;
 
-	if (c->slots->keys || c->slots->theirs_n || c->slots->has_aside)
+	if (c->slots->keys || c->slots->theirs_n)
 		return false;
 	mount_lock(m);
 	is = !m->first_change_ns && moment_quiet(m, now, NULL);

@@ -9,22 +9,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "fs/file.h"
-
-void meet_aside_name(const char *name, size_t len, unsigned slot, char *out)
-{
-	char tail[16];
-	size_t tail_len = (size_t)snprintf(tail, sizeof(tail), "~slot%u", slot);
-
-	if (len > NAME_MAX_BYTES - tail_len)
-		len = NAME_MAX_BYTES - tail_len;
-	memcpy(out, name, len);
-	memcpy(out + len, tail, tail_len + 1);
-}
+#include "fs/slot/rebase.h"
 
 /* ---- names ---- */
 
@@ -68,6 +57,15 @@ static void set_live(struct move *v, struct name *n, const struct name_rec *to)
 		now->names = 1;
 		node_set_parent(t, now, n->dir);
 	}
+}
+
+/* I2: by how much the names of a file grew that are live, beyond those of the base. */
+static void count(struct move *v, uint64_t id, int by)
+{
+	struct node *n = id ? node_find(&v->m->nodes, id) : NULL;
+
+	if (n && !node_is_dir(n))
+		n->names += (unsigned)by;
 }
 
 /* It is not what the base says, and is to be committed. */
@@ -140,26 +138,45 @@ static void follow(struct move *v, const struct meet_name *x)
 		set_live(v, x->name, &x->is);
 }
 
-/* Two files under one name: ours is the later one. */
+/* A name for theirs: a free one, or that of an earlier one, which makes way.  NULL: no memory. */
+static struct name *beside(struct move *v, const struct meet_name *x)
+{
+	struct nodes *t = &v->m->nodes;
+
+	for (unsigned again = 0;; again++) {
+		char text[NAME_MAX_BYTES + 1];
+		size_t len = rebase_beside_name(x->name->text, x->name->len, x->slot, again, text);
+		struct name *n = name_get(t, x->dir, text, len);
+		struct node *old = n && n->id ? node_find(t, n->id) : NULL;
+
+		if (!n || !n->id)
+			return n;
+		if (!old || node_is_dir(old) || n->id != n->base.id)
+			continue;
+		old->names--;
+		old->attr_dirty = true;
+		node_touch(t, old);
+		note_node(&v->note, old);
+		return n;
+	}
+}
+
+/* Two files under one name: ours is the later one, theirs stays beside it. */
 static void put_aside(struct move *v, const struct meet_name *x)
 {
-	char text[NAME_MAX_BYTES + 1];
-	uint8_t key[RUN_KEY_MAX];
-	scoped(buf_fini) struct buf value = BUF_EMPTY;
-	size_t len;
+	struct name *n = beside(v, x);
 
-	meet_aside_name(x->name->text, x->name->len, x->slot, text);
-	len = key_of_name(x->dir->id, text, strlen(text), key);
-	if (name_rec_encode(&x->is, &value) < 0 ||
-	    run_builder_add(v->meeting->aside, key, len, value.data, value.len) < 0) {
+	if (!n) {
 		log_error("%s of slot %u: no memory to keep it beside the one of this slot", x->name->text, x->slot);
 		return;
 	}
-	v->meeting->has_aside = true;
-	x->dir->attr_dirty = true; /* so that there is something to commit, which it comes with */
+	set_live(v, n, &x->is);
+	count(v, n->id, 1);
+	keep(v, n);
+	x->dir->attr_dirty = true;
 	node_touch(&v->m->nodes, x->dir);
-	mount_changed(v->m, mount_now(v->m));
-	log_info("%s was written by slot %u as well: kept as %s", x->name->text, x->slot, text);
+	note_name(&v->note, n);
+	log_info("%s was written by slot %u as well: kept as %s", x->name->text, x->slot, n->text);
 }
 
 /* Ours is given up for one of the same bytes. */
@@ -185,15 +202,6 @@ static void meet_live(struct move *v, const struct meet_name *x, const struct it
 		set_live(v, n, &x->is);
 	else if (x->is.id)
 		put_aside(v, x);
-}
-
-/* I2: by how much the names of a file grew that are live, beyond those of the base. */
-static void count(struct move *v, uint64_t id, int by)
-{
-	struct node *n = id ? node_find(&v->m->nodes, id) : NULL;
-
-	if (n && !node_is_dir(n))
-		n->names += (unsigned)by;
 }
 
 static void meet_name(struct move *v, const struct item *i)
@@ -390,6 +398,28 @@ static int read_theirs(struct move *v, struct item *x, struct content **out, str
 	return rc;
 }
 
+/* An earlier one that theirs may take the place of. */
+static int load_earlier(struct move *v, const struct item *x, struct fault *f)
+{
+	char text[NAME_MAX_BYTES + 1];
+	unsigned slot = v->meeting->slot_of(v->meeting->arg, x->key, x->key_len);
+	size_t len = rebase_beside_name((const char *)x->key + 9, x->key_len - 9, slot, 0, text);
+	struct mount *m = v->m;
+	struct node *dir;
+	struct name *n;
+	uint64_t id = 0, home = 0;
+
+	mount_lock(m);
+	dir = node_find(&m->nodes, x->dir);
+	n = dir ? name_find(dir, text, len) : NULL;
+	if (n) {
+		id = n->id;
+		home = n->home;
+	}
+	mount_unlock(m);
+	return id ? load_node(m, home, id, f) : 0;
+}
+
 int meet_compare(struct move *v, struct item *x, struct fault *f)
 {
 	scoped(content_unref) struct content *theirs = NULL;
@@ -398,12 +428,12 @@ int meet_compare(struct move *v, struct item *x, struct fault *f)
 	int rc = x->name.type == DT_REG ? read_theirs(v, x, &theirs, &ours, f) : 0;
 
 	if (!ours)
-		return rc;
+		return rc < 0 ? rc : load_earlier(v, x, f);
 	if (rc == 0)
 		x->same = move_same_bytes(m, ours, ours->file->live, theirs, 0, content_size(theirs));
 	mount_lock(m);
 	ours->pins--;
 	node_release(&m->nodes, ours);
 	mount_unlock(m);
-	return rc;
+	return rc == 0 && !x->same ? load_earlier(v, x, f) : rc;
 }

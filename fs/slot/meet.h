@@ -15,11 +15,12 @@
 
 #include "fs/move_priv.h"
 
-/* A name leads elsewhere in v->to: are the two files of the same bytes?  Blocks; without the lock. */
+/*
+ * A name may lead elsewhere in v->to than here: are the two files of the same bytes?  Brings what has to make way for
+ * theirs into memory.  Blocks; without the lock.
+ */
 int meet_compare(struct move *v, struct item *x, struct fault *f);
 /* Puts all items in place, and tells the journal; under lock. */
 void meet_all(struct move *v);
-/* NAME~slotR.  out: NAME_MAX_BYTES + 1. */
-void meet_aside_name(const char *name, size_t len, unsigned slot, char *out);
 
 #endif

@@ -38,7 +38,7 @@ static int outline_of(const struct run *run, struct outline *out, struct fault *
 		return fault_set(f, -ENOMEM, FAULT_SOON, "no memory to look at a run of %zu items", n);
 	for (size_t i = 0; i < n; i++) {
 		run_at(run, i, &item);
-		if (!item.value && is_first_segment(&item))
+		if (!item.value && key_is_first_segment(item.key, item.key_len))
 			out->removed[out->n++] = key_number(item.key, 9);
 		if (!item.value || key_kind(item.key, item.key_len) != KEY_NAME)
 			continue;

@@ -55,6 +55,12 @@ struct rebase {
 };
 
 /*
+ * NAME~slotR, and where that is taken NAME~slotR.1 and so on (again = 1 ...): as much of the name as leaves room for it.
+ * Returns its length.
+ */
+size_t rebase_beside_name(const char *name, size_t len, unsigned slot, unsigned again, char out[NAME_MAX_BYTES + 1]);
+
+/*
  * *out: what is to be committed instead of `ours` (the same run, where they do not touch).
  * Fails: -EBADMSG a run or a record does not decode; -ENOMEM; as reading the states does.
  */

@@ -77,12 +77,11 @@ static void choose_name(struct rebasing *w, struct inode *i)
 
 /* ---- beside a name ---- */
 
-/* As much of the name as leaves room for the suffix, and no half character of UTF-8. */
-static size_t beside(const char *name, size_t len, unsigned slot, unsigned try,
-		     char out[NAME_MAX_BYTES + 1])
+/* No half character of UTF-8 is left. */
+size_t rebase_beside_name(const char *name, size_t len, unsigned slot, unsigned again, char out[NAME_MAX_BYTES + 1])
 {
 	char suffix[32];
-	size_t room, n = (size_t)snprintf(suffix, sizeof(suffix), try ? "~slot%u.%u" : "~slot%u", slot, try);
+	size_t room, n = (size_t)snprintf(suffix, sizeof(suffix), again ? "~slot%u.%u" : "~slot%u", slot, again);
 
 	room = NAME_MAX_BYTES - n;
 	if (len > room)
@@ -113,8 +112,8 @@ int rebase_aside(struct rebasing *w, uint64_t dir, const char *name, size_t len,
 
 	if (rc < 0)
 		return rc;
-	for (unsigned try = 0;; try++) {
-		rc = rebase_entry_get(w, dir, text, beside(name, len, slot, try, text), &e);
+	for (unsigned again = 0;; again++) {
+		rc = rebase_entry_get(w, dir, text, rebase_beside_name(name, len, slot, again, text), &e);
 		if (rc < 0)
 			return rc;
 		if (is_free(w, e))

@@ -58,14 +58,6 @@ struct rebasing {
 	bool changed;   /* a name's out was */
 };
 
-/* Of an inode: the key that its attributes are under. */
-static inline bool is_first_segment(const struct run_item *item)
-{
-	static const uint8_t first[4];
-
-	return key_kind(item->key, item->key_len) == KEY_INODE && memcmp(item->key + 17, first, sizeof(first)) == 0;
-}
-
 /* ---- rebase_table.c ---- */
 
 int rebase_load(struct rebasing *w);

@@ -328,7 +328,7 @@ static int load_run(struct rebasing *w, struct run *run, bool is_ours)
 		run_at(run, i, &item);
 		if (key_kind(item.key, item.key_len) == KEY_NAME)
 			rc = load_name(w, &item, is_ours);
-		else if (is_first_segment(&item))
+		else if (key_is_first_segment(item.key, item.key_len))
 			rc = load_inode(w, &item, is_ours);
 	}
 	return rc;

@@ -13,7 +13,7 @@ KINDS = {1: "commit", 2: "join", 3: "reset", 4: "condemn", 5: "pin", 6: "unpin",
 FENCES = ("join", "reset")
 RELEASE = 2
 LAST = 10**20 - 1
-HEAD = struct.Struct("<4sHH16sQ16sBxHHHIQQqQQQ")
+HEAD = struct.Struct("<4sHH16sQ16sBxHHHIQQqQQQQ")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,18 +27,19 @@ class Record:
     fence: int
     good: int
     calm: int
+    base_upto: int
 
     def __str__(self):
         return f"record {self.number} ({self.kind} of slot {self.slot} in attempt {self.attempt})"
 
 
 def decode(raw):
-    (magic, _, _, _, number, _, kind, flags, slot, slots, attempt, fence, _, _, _, good, calm) = (
+    (magic, _, _, _, number, _, kind, flags, slot, slots, attempt, fence, _, _, _, good, calm, base) = (
         HEAD.unpack_from(raw)
     )
     assert magic == b"HFLG", raw[:8]
     return Record(
-        number, KINDS[kind], bool(flags & RELEASE), slot, slots, attempt, fence, good, calm
+        number, KINDS[kind], bool(flags & RELEASE), slot, slots, attempt, fence, good, calm, base
     )
 
 

@@ -416,6 +416,27 @@ def test_the_next_attempt_goes_back_to_the_good_moment_and_ends_the_one_before(p
     new[0].sync()
 
 
+def test_the_next_attempt_begins_with_a_base_if_one_is_due(pair, machines):
+    a, b = pair
+    links = {f"link-{n}": f"{n}/" + "x" * 4000 for n in range(300)}  # more than 1 MiB of names
+    for name, target in links.items():
+        os.symlink(target, a.path / name)
+    write_new(b.path / "f", b"f")
+    for m in pair:
+        m.sync()
+        m.lose()
+    new = mount_all(slots(machines, a.store, 2), attempt=2)
+    for m in new:
+        assert {n: os.readlink(m.path / n) for n in links} == links
+        assert (m.path / "f").read_bytes() == b"f"
+    reset = [r for r in read_log(a.store) if r.kind == "reset"][-1]
+    assert 0 < reset.base_upto < reset.number, f"wanted a base below {reset}"
+    write_new(new[1].path / "g", b"g")
+    new[0].sync()
+    (new[0].path / "link-7").unlink()
+    until(lambda: not os.path.lexists(new[1].path / "link-7"), HANGS_S, "rank 1 sees it go")
+
+
 def test_a_rank_that_slept_through_the_next_attempt_changes_nothing(pair, machines):
     a, b = pair
     write_new(a.path / "x", b"x")
