@@ -173,7 +173,7 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 /* For a compaction: which ranges of a restored content are here; the sealed version; the counters. */
 void note_present(struct note *w, const struct node *n);
 void note_view(struct note *w, const struct node *n);
-/* JOURNAL_PRESERVED, JOURNAL_PRESENT (of no view). */
+/* JOURNAL_PRESERVED, JOURNAL_PRESENT, JOURNAL_ABSENT (of no view). */
 void note_range(struct note *w, enum journal_type type, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
 		uint64_t len);
 void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, uint64_t off, const struct extent *e);

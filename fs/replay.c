@@ -254,7 +254,7 @@ static int read_mapped(struct replay *r, struct reader *in)
 	return 0;
 }
 
-static int read_range(struct replay *r, struct reader *in, bool preserved)
+static int read_range(struct replay *r, struct reader *in, enum journal_type type)
 {
 	struct old_file *x = old_file(r, read_u64(in));
 	uint32_t version = read_u32(in), view = read_u32(in);
@@ -262,9 +262,12 @@ static int read_range(struct replay *r, struct reader *in, bool preserved)
 
 	if (!x)
 		return -ENOMEM;
-	if (!preserved)
-		return version == x->version ? ranges_add(&x->present, off, off + len) : 0;
-	return ranges_add(&old_view(x, version, view)->side, off, off + len);
+	if (type == JOURNAL_PRESERVED)
+		return ranges_add(&old_view(x, version, view)->side, off, off + len);
+	if (version != x->version)
+		return 0;
+	return type == JOURNAL_PRESENT ? ranges_add(&x->present, off, off + len)
+				       : ranges_remove(&x->present, off, off + len);
 }
 
 static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
@@ -295,7 +298,8 @@ static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
 		break;
 	case JOURNAL_PRESERVED:
 	case JOURNAL_PRESENT:
-		rc = read_range(r, &in, type == JOURNAL_PRESERVED);
+	case JOURNAL_ABSENT: /* only of one that the store has, whose present bytes were all told of */
+		rc = read_range(r, &in, type);
 		break;
 	case JOURNAL_UNNAMED:
 		rc = read_unnamed(r, &in);

@@ -430,6 +430,14 @@ static void present(void *arg, uint64_t id, uint32_t version, uint64_t off, uint
 	(void)note_done(arg, &w);
 }
 
+static int absent(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len)
+{
+	struct note w = NOTE_EMPTY;
+
+	note_range(&w, JOURNAL_ABSENT, id, version, 0, off, len);
+	return note_done(arg, &w);
+}
+
 /* ---- the three ways to start ---- */
 
 static bool goes_on(const struct mount *m, const struct replay *r, const struct found *x)
@@ -606,7 +614,8 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 	scoped(state_unref) struct state *good = NULL;
 	struct lanes_conf lanes = {.store = m->store, .format = &m->format, .lanes = m->opts.lanes,
 				   .pack_name = mount_new_pack, .arg = m, .compress = m->opts.compress, .nice = 19};
-	struct content_notes notes = {.preserved = preserved, .mapped = mapped, .present = present, .arg = m};
+	struct content_notes notes = {.preserved = preserved, .mapped = mapped, .present = present, .absent = absent,
+				      .arg = m};
 	bool went_on = false;
 	uint64_t number;
 	int rc = read_first(m, o, &number, f);

@@ -93,6 +93,7 @@ static void close_content(struct content *c, bool delete)
 	fd_close(c->fd);
 	map_unref(c->map);
 	ranges_fini(&c->absent);
+	ranges_fini(&c->going);
 	(void)pthread_mutex_destroy(&c->lock);
 	(void)pthread_mutex_destroy(&c->sync_lock);
 	free(c);
@@ -340,6 +341,11 @@ void content_rest(struct content *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+uint64_t content_bytes(struct content *c)
+{
+	return (uint64_t)MAX(atomic_load(&c->bytes), 0);
+}
+
 uint64_t content_size(struct content *c)
 {
 	return atomic_load_explicit(&c->size, memory_order_acquire);
@@ -460,7 +466,7 @@ static void grow_end(struct content *c, uint64_t size)
 	atomic_store_explicit(&c->size, size, memory_order_release);
 }
 
-static void recount(struct content *c)
+void content_recount(struct content *c)
 {
 	struct stat st;
 
@@ -479,6 +485,8 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 
 	if (over && content_cuts_absent(c, off, end))
 		return -ENODATA;
+	if (c->going.n)
+		(void)punch_now(c);
 	if (over)
 		rc = change_begin(c, off, MIN(end, size));
 	if (rc < 0)
@@ -541,6 +549,8 @@ static int shrink(struct content *c, uint64_t size)
 
 	if (end_is_absent(c, size))
 		return -ENODATA;
+	if (c->going.n)
+		(void)punch_now(c);
 	rc = change_begin(c, size, old);
 	if (rc < 0)
 		return rc;
@@ -573,7 +583,7 @@ int content_truncate(struct content *c, uint64_t size)
 	else if (size > content_size(c))
 		rc = grow(c, size);
 	atomic_fetch_add(&c->writes, 1);
-	recount(c);
+	content_recount(c);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -588,6 +598,8 @@ static int allocate(struct content *c, uint64_t off, uint64_t len, int mode)
 	zeroes = zeroes && off < to;
 	if (zeroes && content_cuts_absent(c, off, off + len))
 		return -ENODATA;
+	if (c->going.n)
+		(void)punch_now(c);
 	if (zeroes)
 		rc = change_begin(c, off, to);
 	if (rc < 0)
@@ -623,7 +635,7 @@ int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode)
 	pthread_mutex_lock(&c->lock);
 	rc = allocate(c, off, len, mode);
 	atomic_fetch_add(&c->writes, 1);
-	recount(c);
+	content_recount(c);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -644,22 +656,35 @@ static ssize_t read_held(struct content *c, void *data, size_t len, uint64_t off
 	return n;
 }
 
-ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
+/* Only what is here; a punch meanwhile is the caller's to notice. */
+static ssize_t read_present(struct content *c, void *data, size_t len, uint64_t off)
 {
-	uint64_t size = content_size(c); /* the file may be longer by what is absent: see extend() */
 	bool absent = false;
 
-	if (off > INT64_MAX)
-		return -EINVAL;
-	if (off >= size)
-		return 0;
-	len = MIN(len, size - off);
 	if (!content_is_whole(c)) {
 		pthread_mutex_lock(&c->lock);
 		absent = ranges_meets(&c->absent, off, off + len);
 		pthread_mutex_unlock(&c->lock);
 	}
 	return absent ? -ENODATA : read_held(c, data, len, off);
+}
+
+ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
+{
+	uint64_t size = content_size(c); /* the file may be longer by what is absent: see extend() */
+	uint64_t punches;
+	ssize_t got;
+
+	if (off > INT64_MAX)
+		return -EINVAL;
+	if (off >= size)
+		return 0;
+	len = MIN(len, size - off);
+	do { /* else zeros may have been read that are none */
+		punches = atomic_load(&c->punches);
+		got = read_present(c, data, len, off);
+	} while (got >= 0 && atomic_load(&c->punches) != punches);
+	return got;
 }
 
 /* ---- data and holes ---- */

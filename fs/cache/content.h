@@ -63,6 +63,7 @@ int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id
 
 /*
  * Notes for the journal, called under the content's lock.  All may be NULL.
+ *   absent     before bytes that are there are given up; 0 or a negative errno: they stay
  *   preserved  before bytes of a view change: its side file has them now
  *   mapped     before bytes of a view change that only the store has from then on (e is lent)
  *   present    after bytes are there; before a file first grows over its old end (to UINT64_MAX)
@@ -75,6 +76,7 @@ struct content_notes {
 	void (*mapped)(void *arg, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
 		       const struct extent *e);
 	void (*present)(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len);
+	int (*absent)(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len);
 	void *arg;
 };
 void content_dir_notes(struct content_dir *d, const struct content_notes *notes);
@@ -136,6 +138,13 @@ int content_truncate(struct content *c, uint64_t size);
 int content_allocate(struct content *c, uint64_t off, uint64_t len, int mode);
 /* Bytes read (short only at end of file); -ENODATA if a byte is absent: fetch, then again. */
 ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off);
+/*
+ * The same, where nothing is to be filled: lend(arg, e, from, to, len) copies `len` bytes of chunk e, from `from` on,
+ * of what is absent; 0, or -ENODATA, which this says then.  Called under the content's lock.
+ */
+ssize_t content_read_lent(struct content *c, void *data, size_t len, uint64_t off,
+			  int (*lend)(void *arg, const struct extent *e, uint64_t from, uint8_t *to, size_t len),
+			  void *arg);
 /* SEEK_DATA, SEEK_HOLE; absent bytes are data unless they are known to be zeros. */
 off_t content_seek(struct content *c, off_t off, int whence);
 int content_sync(struct content *c);
@@ -144,7 +153,7 @@ int content_sync(struct content *c);
  * What must be fetched before [off, off+len) can be read (or, for_write, partly overwritten;
  * chunks that the range covers whole are not needed then).  Fills *out with copies of chunks
  * and their offsets; the caller ends it.  Runs of zeros and inline bytes are filled here and
- * now.  n = 0: nothing to fetch.
+ * now.  n = 0: nothing to fetch.  -ENOSPC: there was no room for those, and nothing is to be fetched.
  */
 struct need {
 	struct extents extents; /* not adjacent: offs[i] is the offset of extents.v[i] */
@@ -160,6 +169,18 @@ SCOPE_VAL(struct need, need_fini)
  */
 int content_fill(struct content *c, const void *data, size_t len, uint64_t off);
 bool content_is_whole(struct content *c); /* every byte present */
+uint64_t content_bytes(struct content *c); /* allocated on disk, about */
+
+/*
+ * Make room: of the chunks v[0..n), sorted, those become absent that are here, that the store has as v says, and
+ * that no view needs.  The caller knows that nobody who reads content_fd() by himself (an upload) wants them.
+ * Cheap: memory and one note.  0 or a negative errno, and then less has gone.
+ */
+struct map_entry;
+int content_give_up(struct content *c, const struct map_entry *v, size_t n);
+/* Give back the blocks of what content_give_up() made absent.  May wait for the disk. */
+int content_punch(struct content *c);
+
 bool content_has(struct content *c, uint64_t from, uint64_t to); /* every byte of [from, to) present */
 
 /* ---- streaming: what an uploader may take while the file is written ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What content.c, fill.c, view.c and content_dir.c know of each other.
+ * What content.c, fill.c, punch.c, view.c and content_dir.c know of each other.
  *
  * I4: absent bytes are in the map: that is where they come from.  So one map serves for "the
  *     store has this" and "fetch it from there"; a partly absent chunk is never written over.
@@ -43,13 +43,14 @@ struct content {
 	_Atomic uint64_t mapped; /* first byte that the map lacks */
 	_Atomic uint64_t stamp;  /* writes over bytes that were there, counted when they are done */
 	_Atomic uint64_t writes; /* of any kind: what a sync has to catch up with */
+	_Atomic uint64_t punches;
 	atomic_bool whole, in_sequence;
 	/* under lock, which is held for one file operation */
 	pthread_mutex_t lock;
 	int fd;            /* -1: closed for now */
 	atomic_uint holds; /* above 1 it changes without the lock */
 	struct map *map;
-	struct ranges absent;
+	struct ranges absent, going; /* going: absent, and its blocks are not given back yet */
 	uint64_t told; /* the journal knows that from here on all is present; NEVER */
 	struct range written[WRITES_KEPT]; /* by stamp: the latest over bytes that were there */
 	struct view *views;
@@ -88,6 +89,7 @@ int content_dir_missed(struct content_dir *d, int rc);
 /* content.c, under c's lock */
 int content_file(struct content *c); /* its fd, opened if it has to be; -1 and errno */
 void content_note_present(struct content *c, uint64_t from, uint64_t to);
+void content_recount(struct content *c); /* its blocks */
 /* `mapped` and the flags, after the map (lost_from: lowest offset it lost) or absent changed. */
 void content_refresh(struct content *c, uint64_t lost_from);
 /*
@@ -100,7 +102,12 @@ int content_learn(struct content *c, uint64_t off, const struct extent *e);
 bool content_cuts_absent(struct content *c, uint64_t from, uint64_t to);
 int need_add(struct need *n, const struct map_entry *m); /* a copy */
 
-/* view.c, under c's lock: before [from, to) changes.  On failure nothing may change. */
+/* punch.c, under c's lock: give the blocks of `going` back.  Before bytes come into the file. */
+int punch_now(struct content *c);
+
+/* view.c, under c's lock: does a view read these bytes here, or send them from here? */
+bool views_need(const struct content *c, uint64_t from, uint64_t to);
+/* Before [from, to) changes.  On failure nothing may change. */
 int views_preserve(struct content *c, uint64_t from, uint64_t to);
 int views_learn(struct content *c, uint64_t off, const struct extent *e);
 

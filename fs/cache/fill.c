@@ -103,6 +103,8 @@ static int fill(struct content *c, const uint8_t *data, uint64_t off, uint64_t e
 {
 	struct range r;
 
+	if (c->going.n)
+		(void)punch_now(c);
 	while (ranges_next(&c->absent, off, end, &r)) {
 		int rc = put(c, data ? data + (r.from - off) : NULL, r.from, r.to);
 
@@ -143,6 +145,7 @@ static int need_entry(struct content *c, const struct map_entry *m, struct need 
 
 static int needs(struct content *c, uint64_t off, uint64_t end, bool for_write, struct need *out)
 {
+	int short_rc = 0;
 	struct range r;
 
 	for (size_t i = map_find(c->map, off); i < map_count(c->map) && c->map->v[i].off < end;
@@ -153,13 +156,14 @@ static int needs(struct content *c, uint64_t off, uint64_t end, bool for_write, 
 		if (!(for_write ? write_needs(c, m, off, end) : read_needs(c, m, off, end)))
 			continue;
 		rc = need_entry(c, m, out);
-		if (rc < 0)
+		if (rc < 0 && (for_write || !ballast_is_short(rc)))
 			return rc;
+		short_rc = rc < 0 ? rc : short_rc;
 	}
+	if (for_write || out->n)
+		return 0;
 	/* Against I4, so a bug; but a reader must not ask for ever. */
-	if (!for_write && out->n == 0 && ranges_next(&c->absent, off, end, &r))
-		return -EIO;
-	return 0;
+	return short_rc ? short_rc : ranges_next(&c->absent, off, end, &r) ? -EIO : 0;
 }
 
 int content_needs(struct content *c, uint64_t off, uint64_t len, bool for_write, struct need *out)
@@ -178,4 +182,77 @@ int content_needs(struct content *c, uint64_t off, uint64_t len, bool for_write,
 		n = (struct need){.n = 0};
 	}
 	return rc;
+}
+
+/* ---- reading without them ---- */
+
+struct lending {
+	int (*lend)(void *arg, const struct extent *e, uint64_t from, uint8_t *to, size_t len);
+	void *arg;
+	/* where the bytes from `off` on go */
+	uint8_t *data;
+	uint64_t off;
+};
+
+static int lend_entry(const struct lending *l, const struct map_entry *m, uint64_t from, uint64_t to)
+{
+	uint8_t *at = l->data + (from - l->off);
+
+	switch (m->e.kind) {
+	case EXTENT_ZERO:
+		memset(at, 0, to - from);
+		return 0;
+	case EXTENT_INLINE:
+		memcpy(at, m->e.data + (from - m->off), to - from);
+		return 0;
+	default:
+		return l->lend(l->arg, &m->e, from - m->off, at, to - from);
+	}
+}
+
+/* An absent range: entries of the map lie behind each other in it (I4). */
+static int lend_range(struct content *c, const struct lending *l, struct range r)
+{
+	int rc = 0;
+
+	for (size_t i = map_find(c->map, r.from); rc == 0 && r.from < r.to; i++) {
+		uint64_t to;
+
+		if (i == map_count(c->map) || c->map->v[i].off > r.from)
+			return -EIO; /* a bug */
+		to = MIN(r.to, map_entry_end(&c->map->v[i]));
+		rc = lend_entry(l, &c->map->v[i], r.from, to);
+		r.from = to;
+	}
+	return rc;
+}
+
+static ssize_t read_lent(struct content *c, const struct lending *l, size_t len)
+{
+	struct range r = {.to = l->off};
+	int fd = content_file(c), rc = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	got = pread_all(fd, l->data, len, l->off);
+	if (got < 0)
+		return got;
+	while (rc == 0 && ranges_next(&c->absent, r.to, l->off + len, &r))
+		rc = lend_range(c, l, r);
+	return rc < 0 ? rc : (ssize_t)len;
+}
+
+ssize_t content_read_lent(struct content *c, void *data, size_t len, uint64_t off,
+			  int (*lend)(void *arg, const struct extent *e, uint64_t from, uint8_t *to, size_t len),
+			  void *arg)
+{
+	const struct lending l = {.lend = lend, .arg = arg, .data = data, .off = off};
+	ssize_t got = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (off < content_size(c))
+		got = read_lent(c, &l, MIN(len, content_size(c) - off));
+	pthread_mutex_unlock(&c->lock);
+	return got;
 }

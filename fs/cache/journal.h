@@ -42,6 +42,7 @@ enum journal_type {
 	JOURNAL_MAPPED = 13,
 	JOURNAL_UNNAMED = 14, /* id: its named version is in the store */
 	JOURNAL_TREE = 15,    /* of a slot: the record whose tree the entries lie over, all before and behind it */
+	JOURNAL_ABSENT = 16,  /* id, version, off, len: given up, the store has them */
 };
 
 /*

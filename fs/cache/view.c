@@ -332,6 +332,18 @@ static int preserve(struct view *v, uint64_t from, uint64_t to)
 	return ranges_add(&v->changed, from, to);
 }
 
+bool views_need(const struct content *c, uint64_t from, uint64_t to)
+{
+	for (const struct view *v = c->views; v; v = v->next) {
+		struct range gap = {.to = from};
+
+		while (map_next_gap(v->map, gap.to, MIN(to, v->size), &gap))
+			if (!ranges_has(&v->changed, gap.from, gap.to))
+				return true;
+	}
+	return false;
+}
+
 int views_preserve(struct content *c, uint64_t from, uint64_t to)
 {
 	int rc = 0;

@@ -137,6 +137,14 @@ static void tell_present(void *arg, uint64_t id, uint32_t version, uint64_t off,
 	check(w, ranges_add(&w->told.present, off, off + len) == 0);
 }
 
+static int tell_absent(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len)
+{
+	struct world *w = arg;
+
+	check(w, ranges_remove(&w->told.present, off, off + len) == 0);
+	return 0;
+}
+
 static void told_of(struct world *w, uint32_t view)
 {
 	if (w->told.view == view)
@@ -170,6 +178,7 @@ static void open_dir(struct world *w)
 	struct content_notes notes = {.present = tell_present,
 				      .preserved = tell_preserved,
 				      .mapped = tell_mapped,
+				      .absent = tell_absent,
 				      .arg = w};
 
 	check(w, content_dir_open(w->dirfd, NULL, &w->d, NULL) == 0);
@@ -381,6 +390,47 @@ static void a_read(struct world *w)
 	check(w, memcmp(data, w->data + off, want) == 0);
 }
 
+static int lend(void *arg, const struct extent *e, uint64_t from, uint8_t *to, size_t len)
+{
+	static uint8_t data[SPACE];
+	struct world *w = arg;
+
+	if (roll(w, 5) == 0)
+		return -ENODATA;
+	resolve(w, e, data);
+	memcpy(to, data + from, len);
+	return 0;
+}
+
+/* What is absent stays so. */
+static void a_read_of_what_is_lent(struct world *w)
+{
+	static uint8_t data[SPACE];
+	uint64_t off = roll(w, SPACE), len = roll(w, SPACE - off);
+	uint64_t want = off < w->size ? min(len, w->size - off) : 0;
+	uint64_t absent = ranges_bytes(&w->c->absent);
+	ssize_t got = content_read_lent(w->c, data, len, off, lend, w);
+
+	check(w, ranges_bytes(&w->c->absent) == absent);
+	check(w, got == (ssize_t)want || (got == -ENODATA && ranges_meets(&w->c->absent, off, off + want)));
+	check(w, got < 0 || memcmp(data, w->data + off, want) == 0);
+}
+
+/* Some of what the newest commit names goes; its blocks now, or when it is written next. */
+static void room_is_made(struct world *w)
+{
+	struct map_entry v[SPACE / 16];
+	uint64_t off = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->committed.n && n < SPACE / 16; off += w->committed.v[i++].length)
+		if (roll(w, 2))
+			v[n++] = (struct map_entry){.off = off, .e = w->committed.v[i]};
+	check(w, content_give_up(w->c, v, n) == 0);
+	if (roll(w, 2))
+		check(w, content_punch(w->c) == 0);
+}
+
 static void a_view(struct world *w)
 {
 	struct held *h = &w->views[w->view_n];
@@ -545,6 +595,7 @@ static void step(struct world *w)
 	} calls[] = {{a_write, 30},        {a_write_that_fails, 3},
 		     {a_truncation, 4},    {a_hole, 4},
 		     {a_read, 10},         {a_view, 10},
+		     {room_is_made, 8},    {a_read_of_what_is_lent, 6},
 		     {a_commit, 8},        {an_upload_starts, 12},
 		     {a_stream_starts, 6}, {an_upload_ends, 18},
 		     {a_restart, 2}};

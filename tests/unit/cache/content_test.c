@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "fs/cache/content.h"
+#include "fs/cache/content_priv.h"
 #include "tests/unit/cache/folder.h"
 
 #define ID  0xab12
@@ -42,7 +42,8 @@ struct rig {
 	struct content_dir *d;
 	struct content *c;
 	/* what notes said */
-	unsigned preserved, mapped, present;
+	unsigned preserved, mapped, present, absent;
+	int refuses; /* what `absent` is answered with */
 	struct range last;
 };
 
@@ -504,6 +505,92 @@ static void zeros_and_inline_bytes_come_without_a_fetch(void **state)
 }
 
 /* [0, 10) [10, 20) of the store; it then has [10, 17) [17, 40) instead of the second. */
+static int on_absent(void *arg, uint64_t id, uint32_t version, uint64_t off, uint64_t len)
+{
+	struct rig *r = arg;
+
+	r->absent++;
+	r->last = (struct range){.from = off, .to = off + len};
+	return r->refuses;
+}
+
+/* Ten chunks of 1 MiB, all of them here. */
+static void rig_of_whole_chunks(struct rig *r, struct folder *folder)
+{
+	scoped(free) uint8_t *data = malloc(MIB);
+
+	rig_of_chunks(r, folder, 10, MIB);
+	r->d->notes.absent = on_absent;
+	memset(data, 'x', MIB);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(content_fill(r->c, data, MIB, i * MIB), 0);
+	assert_true(content_is_whole(r->c));
+}
+
+static struct map_entry entry(unsigned i)
+{
+	return (struct map_entry){.off = i * MIB, .e = chunk(MIB, i + 1)};
+}
+
+static void what_the_store_has_makes_room_and_the_journal_knows_first(void **state)
+{
+	const struct map_entry v[] = {entry(2), entry(3), entry(9)};
+	struct rig r;
+	char got;
+
+	rig_of_whole_chunks(&r, *state);
+	assert_int_equal(content_give_up(r.c, v, 3), 0);
+	assert_int_equal(r.absent, 2);
+	assert_int_equal(r.last.from, 9 * MIB);
+	assert_int_equal(content_read(r.c, &got, 1, 4 * MIB - 1), -ENODATA);
+	assert_int_equal(content_read(r.c, &got, 1, 4 * MIB), 1);
+	assert_int_equal(content_punch(r.c), 0);
+	assert_int_equal(content_bytes(r.c), 7 * MIB);
+	assert_int_equal(content_size(r.c), 10 * MIB);
+	rig_end(&r);
+}
+
+static void what_the_journal_refuses_stays(void **state)
+{
+	const struct map_entry v[] = {entry(2)};
+	struct rig r;
+
+	rig_of_whole_chunks(&r, *state);
+	r.refuses = -EIO;
+	assert_int_equal(content_give_up(r.c, v, 1), -EIO);
+	assert_true(content_is_whole(r.c));
+	rig_end(&r);
+}
+
+static void another_chunk_than_the_store_has_there_stays(void **state)
+{
+	const struct map_entry v[] = {{.off = 2 * MIB, .e = chunk(MIB, 77)}, {.off = 3 * MIB + 1, .e = chunk(MIB, 4)}};
+	struct rig r;
+
+	rig_of_whole_chunks(&r, *state);
+	assert_int_equal(content_give_up(r.c, v, 2), 0);
+	assert_true(content_is_whole(r.c));
+	rig_end(&r);
+}
+
+/* Between the two halves of making room bytes may come: they are not punched. */
+static void what_is_written_before_its_blocks_go_stays(void **state)
+{
+	const struct map_entry v[] = {entry(2), entry(3)};
+	scoped(free) uint8_t *data = malloc(MIB);
+	struct rig r;
+	char got;
+
+	rig_of_whole_chunks(&r, *state);
+	assert_int_equal(content_give_up(r.c, v, 2), 0);
+	memset(data, 'y', MIB);
+	assert_int_equal(content_fill(r.c, data, MIB, 2 * MIB), 0);
+	assert_int_equal(content_punch(r.c), 0);
+	assert_int_equal(content_read(r.c, &got, 1, 3 * MIB - 1), 1);
+	assert_int_equal(got, 'y');
+	rig_end(&r);
+}
+
 static void a_longer_version_keeps_what_is_here_and_lacks_the_rest(void **state)
 {
 	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
@@ -755,6 +842,10 @@ int main(void)
 		test(a_write_needs_the_chunks_that_it_covers_in_part),
 		test(a_cut_in_an_absent_chunk_wants_it_first_and_then_leaves_zeros),
 		test(zeros_and_inline_bytes_come_without_a_fetch),
+		test(what_the_store_has_makes_room_and_the_journal_knows_first),
+		test(what_the_journal_refuses_stays),
+		test(another_chunk_than_the_store_has_there_stays),
+		test(what_is_written_before_its_blocks_go_stays),
 		test(a_longer_version_keeps_what_is_here_and_lacks_the_rest),
 		test(absent_bytes_are_data_to_seek),
 		test(a_mode_that_moves_bytes_is_refused),
