@@ -11,6 +11,7 @@
 #include "fs/commit.h"
 #include "fs/follow.h"
 #include "fs/look.h"
+#include "fs/past.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
 
@@ -443,6 +444,21 @@ static int bytes_come(struct mount *m, struct node *n, struct content *c, uint64
 	return w ? hydrate_start(m, n, c, off, len, for_write, w) : hydrate(m, n, c, off, len, for_write);
 }
 
+static int lend(void *past, const struct extent *e, uint64_t from, uint8_t *to, size_t len)
+{
+	return past_get(past, e, from, to, len);
+}
+
+/* From the cache, or what stands beside it. */
+static ssize_t read_here(struct mount *m, struct content *c, void *data, size_t len, uint64_t off)
+{
+	ssize_t got = content_read(c, data, len, off);
+
+	if (got == -ENODATA && (past_wanted(m) || past_any(m->past)))
+		got = content_read_lent(c, data, len, off, lend, m->past);
+	return got;
+}
+
 ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off, struct awaited *w)
 {
 	bool damaged;
@@ -454,13 +470,15 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 	for (;;) {
 		int rc;
 
-		got = content_read(c, data, len, off);
+		got = read_here(m, c, data, len, off);
 		if (got != -ENODATA)
 			break;
 		rc = bytes_come(m, h->node, c, off, len, false, w);
 		if (rc == -ESTALE)
 			rc = follow_read_on_for(m, h->node);
-		if (rc < 0)
+		if (ballast_is_short(rc) && w)
+			past_disk_is_full(m); /* once more, and nothing is kept */
+		else if (rc < 0)
 			return rc;
 	}
 	if (got > 0)

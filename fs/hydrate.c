@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "fs/evict.h"
+#include "fs/past.h"
+#include "fs/room.h"
 
 /* Ahead of a sequential reader.  Half of the most keeps all connections of four lanes at work. */
 #define WINDOW_LEAST (UINT64_C(4) << 20)
@@ -19,6 +22,7 @@ struct hydration {
 	struct node *node; /* pinned: its last range may have come before the fetch is done */
 	struct content *content;
 	struct need need;
+	bool keeps; /* into the content, or not at all */
 };
 
 static void hydration_free(struct hydration *h)
@@ -32,11 +36,42 @@ static void hydration_free(struct hydration *h)
 	free(h);
 }
 
+/* Does anybody wait for it who cannot do without its being kept? */
+static bool is_kept(struct hydration *h, uint64_t off, uint64_t end)
+{
+	bool kept = h->keeps;
+
+	mount_lock(h->m);
+	for (struct list *l = h->node->file->awaited.next; !kept && l != &h->node->file->awaited; l = l->next) {
+		const struct awaited *w = awaited_of(l);
+
+		kept = w->keeps && w->off < end && off < w->off + w->len;
+	}
+	mount_unlock(h->m);
+	return kept;
+}
+
+static int keep(struct hydration *h, const uint8_t *data, size_t len, uint64_t off)
+{
+	int rc = content_fill(h->content, data, len, off);
+
+	room_may_go(h->m);
+	if (ballast_is_short(rc))
+		past_disk_is_full(h->m);
+	return rc;
+}
+
 static int deliver(struct fetch *x, struct fetch_item *i, const uint8_t *data, size_t len)
 {
 	struct hydration *h = x->arg;
+	int rc = past_wanted(h->m) ? -ENOSPC : keep(h, data, len, i->off);
 
-	return content_fill(h->content, data, len, i->off);
+	if (!ballast_is_short(rc))
+		return rc;
+	if (is_kept(h, i->off, i->off + len))
+		return keep(h, data, len, i->off);
+	room_may_go(h->m);
+	return past_put(h->m->past, i->extent, data, x->rank == FETCH_SOON);
 }
 
 /* What is gone from the store may be another version's by now, where a mount follows. */
@@ -52,6 +87,7 @@ static int failure_of(const struct fetch *x, int rc)
 /* Under lock.  Those for whom all has come that they asked for, or failed to: nobody else is woken. */
 static void wake_awaiting(struct node *n, const struct fetch *x, const struct fetch_item *i)
 {
+	const struct hydration *h = x->arg;
 	uint64_t end = i->off + i->extent->length;
 	struct list *l, *next;
 
@@ -63,6 +99,8 @@ static void wake_awaiting(struct node *n, const struct fetch *x, const struct fe
 			continue;
 		if (i->rc < 0 && x->rank == FETCH_NOW) /* after a prefetch that failed he tries himself */
 			w->rc = failure_of(x, i->rc);
+		if (!i->rc && !w->keeps && past_has(h->m->past, i->extent))
+			past_hold(h->m->past, &w->held, i->extent);
 		if (ranges_meets(&n->file->fetching, w->off, w->off + w->len))
 			continue;
 		list_remove(l);
@@ -103,7 +141,8 @@ static int claim(struct node *n, struct hydration *h)
 	for (size_t i = 0; i < h->need.n; i++) {
 		uint64_t off = h->need.offs[i], end = off + h->need.extents.v[i].length;
 
-		if (ranges_meets(&n->file->fetching, off, end) || content_has(h->content, off, end))
+		if (ranges_meets(&n->file->fetching, off, end) || content_has(h->content, off, end) ||
+		    (!h->keeps && past_has(h->m->past, &h->need.extents.v[i])))
 			continue;
 		if (ranges_add(&n->file->fetching, off, end) < 0)
 			return -ENOMEM;
@@ -124,7 +163,7 @@ static bool await(struct node *n, struct awaited *w, uint64_t off, uint64_t len)
 }
 
 static int hydration_new(struct mount *m, struct node *n, struct content *c, struct need *need, enum fetch_rank rank,
-			 struct hydration **out)
+			 bool keeps, struct hydration **out)
 {
 	struct hydration *h = calloc(1, sizeof(*h));
 	int rc = h ? content_hold(c) : -ENOMEM;
@@ -133,7 +172,7 @@ static int hydration_new(struct mount *m, struct node *n, struct content *c, str
 		free(h);
 		return rc;
 	}
-	*h = (struct hydration){.m = m, .node = n, .content = content_ref(c), .need = *need};
+	*h = (struct hydration){.m = m, .node = n, .content = content_ref(c), .need = *need, .keeps = keeps};
 	*need = (struct need){.n = 0};
 	h->fetch = (struct fetch){.items = calloc(h->need.n, sizeof(*h->fetch.items)), .rank = rank, .arg = h,
 				  .deliver = deliver, .item_done = item_done, .done = fetch_done,
@@ -155,7 +194,7 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 {
 	struct hydration *h;
 	bool fetches;
-	int rc = hydration_new(m, n, c, need, rank, &h);
+	int rc = hydration_new(m, n, c, need, rank, w && w->keeps, &h);
 
 	if (rc < 0)
 		return rc;
@@ -173,8 +212,8 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 	return rc;
 }
 
-int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
-		  struct awaited *w)
+static int ask(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
+	       struct awaited *w)
 {
 	scoped(need_fini) struct need need = {.n = 0};
 	int rc = content_needs(c, off, len, for_write, &need);
@@ -187,6 +226,13 @@ int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t o
 		return rc;
 	}
 	return start(m, n, c, &need, FETCH_NOW, w, off, len);
+}
+
+int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
+		  struct awaited *w)
+{
+	w->keeps = for_write;
+	return ask(m, n, c, off, len, for_write, w);
 }
 
 void hydrate_leave(struct awaited *w)
@@ -212,10 +258,10 @@ static void wake_sleeper(struct awaited *w)
 
 int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write)
 {
-	struct sleeper s = {.awaited.came = wake_sleeper, .woken = PTHREAD_COND_INITIALIZER};
+	struct sleeper s = {.awaited = {.came = wake_sleeper, .keeps = true}, .woken = PTHREAD_COND_INITIALIZER};
 	int rc;
 
-	while ((rc = hydrate_start(m, n, c, off, len, for_write, &s.awaited)) == -EAGAIN) {
+	while ((rc = ask(m, n, c, off, len, for_write, &s.awaited)) == -EAGAIN) {
 		mount_lock(m);
 		while (!s.came)
 			pthread_cond_wait(&s.woken, &m->lock);
@@ -230,7 +276,7 @@ void hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t 
 {
 	scoped(need_fini) struct need need = {.n = 0};
 
-	if (content_needs(c, off, len, false, &need) < 0 || need.n == 0)
+	if (past_wanted(m) || content_needs(c, off, len, false, &need) < 0 || need.n == 0)
 		return;
 	(void)start(m, n, c, &need, FETCH_SOON, NULL, off, len); /* a hint: the reader will ask again */
 }
@@ -240,32 +286,48 @@ static bool is_near(const struct reading *r, uint64_t off)
 	return off <= r->end + READ_AHEAD_BYTES && off + READ_AHEAD_BYTES >= r->end;
 }
 
+/* Several readers have to find room for theirs. */
+static uint64_t window_most(const struct mount *m)
+{
+	uint64_t part = m->opts.cache_size / 8;
+
+	return part && part < WINDOW_MOST ? part : WINDOW_MOST;
+}
+
 /* How far to prefetch from *from on; 0: not now. */
-static uint64_t step(struct reading *r, uint64_t end, uint64_t size, uint64_t *from)
+static uint64_t step(struct reading *r, uint64_t end, uint64_t size, uint64_t most, uint64_t *from)
 {
 	if (end > r->end)
 		r->end = end;
 	if (!r->window)
-		r->window = WINDOW_LEAST;
+		r->window = WINDOW_LEAST < most ? WINDOW_LEAST : most;
 	*from = r->ahead > r->end ? r->ahead : r->end;
 	if (*from >= r->end + r->window / 2)
 		return 0;
 	r->ahead = r->end + r->window < size ? r->end + r->window : size;
-	if (r->window < WINDOW_MOST)
-		r->window *= 2;
+	r->window = 2 * r->window < most ? 2 * r->window : most;
 	return r->ahead;
+}
+
+int hydrate_wanted(const struct mount *m, const struct reading *r, struct ranges *out)
+{
+	uint64_t most = window_most(m), back = most < READ_AHEAD_BYTES ? most : READ_AHEAD_BYTES;
+	uint64_t to = r->ahead > r->end ? r->ahead : r->end;
+
+	/* What comes is behind `end` for a while: it was asked for by several at once. */
+	return ranges_add(out, r->end > back ? r->end - back : 0, to);
 }
 
 void hydrate_window(struct mount *m, struct node *n, struct content *c, struct reading *r, uint64_t off, uint64_t len)
 {
 	uint64_t size, from = 0, to = 0;
 
-	if (content_is_whole(c))
+	if (content_is_whole(c) && !evict_due(m)) /* nobody has to know */
 		return;
 	size = content_size(c);
 	mount_lock(m);
 	if (is_near(r, off))
-		to = step(r, off + len, size, &from);
+		to = step(r, off + len, size, window_most(m), &from);
 	else
 		*r = (struct reading){.end = off + len}; /* a jump: what was asked for comes, nothing more is */
 	mount_unlock(m);

@@ -16,6 +16,8 @@ struct awaited {
 	struct list on; /* the file's; under lock, as all here */
 	uint64_t off, len;
 	int rc;         /* what he asked for cannot be had; the next hydrate_start() says so */
+	bool keeps;     /* he wants it in the content, room or not */
+	struct past_held held; /* what has come for him and is not kept; the owner lets it go */
 	void (*came)(struct awaited *w); /* once for each -EAGAIN, under lock */
 };
 #define awaited_of(l) ((struct awaited *)((char *)(l) - offsetof(struct awaited, on)))
@@ -24,7 +26,8 @@ struct awaited {
  * Fetch what [off, off+len) of c, a content of n, lacks.  for_write: only what a write there would leave half
  * absent.  0: nothing is lacking; -EAGAIN: it is on its way, and w->came() says when to look again (it may have
  * done so already); -EIO, with a log line naming file and chunk; in a read-only mount -ESTALE
- * with one, if the store has no such pack; -ENOSPC: no room for what came.
+ * with one, if the store has no such pack.  What comes for a reader while there is no room is in m->past then;
+ * for a writer it is -ENOSPC.
  */
 int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
 		  struct awaited *w);
@@ -45,5 +48,7 @@ struct reading {
  * The kernel's read-ahead asks for several ranges at once, and they come here in any order.
  */
 void hydrate_window(struct mount *m, struct node *n, struct content *c, struct reading *r, uint64_t off, uint64_t len);
+/* Adds what this reader is likely to want next, which is not to be given up.  Under lock.  0 or -ENOMEM. */
+int hydrate_wanted(const struct mount *m, const struct reading *r, struct ranges *out);
 
 #endif

@@ -17,6 +17,7 @@
 #include "fs/cache/journal.h"
 #include "fs/lane/lane.h"
 #include "fs/node.h"
+#include "fs/past.h"
 #include "fs/room.h"
 #include "fs/track/seal.h"
 #include "store/record.h"
@@ -64,6 +65,7 @@ struct mount {
 	struct ballast *ballast; /* of the cache's disk */
 	struct content_dir *contents;
 	struct journal *journal;
+	struct past *past; /* what is read and not kept */
 	bool death_detection; /* exit codes of closers can be read */
 	char host[64];
 	uint8_t boot[16];    /* boot id: a cache outlives the daemon, not the kernel */
@@ -86,6 +88,8 @@ struct mount {
 	bool cache_deleted;  /* changes get EIO; what was made before is committed as far as it is open */
 	_Atomic(enum room) room; /* see room.h; looked at without the lock */
 	_Atomic uint64_t room_looked_ns; /* as this */
+	_Atomic uint64_t room_told_ns; /* when the disk was last said to be full */
+	_Atomic uint64_t past_until_ns;  /* and this: see past.h */
 	uint64_t room_hope_ns;   /* when it was last seen that waiting may help */
 	unsigned room_wanted;    /* writers that wait for room */
 	/* An entry could not be written: nothing changes until the journal is written anew.  Set without the lock too. */

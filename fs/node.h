@@ -87,6 +87,7 @@ struct file {
 	bool stream_cutting;  /* the newest of them is not all cut yet: stream_at is not known */
 	/* eviction */
 	uint64_t used_ns;     /* when it was last closed */
+	uint64_t hand;        /* up to here its chunks were given up last */
 	/* hydration */
 	struct ranges fetching; /* on its way */
 	struct list awaited;    /* struct awaited: who waits for some of it */

@@ -479,6 +479,7 @@ static struct call *call_of(struct parked *p)
 
 static void call_free(struct call *c)
 {
+	past_let_go(c->m->past, &c->parked.bytes.held);
 	free(c->kept);
 	free(c);
 }
@@ -501,11 +502,8 @@ static ssize_t run_read(struct parked *p)
 {
 	struct call *c = call_of(p);
 	uint8_t *data = reply_buffer(c->size);
-	ssize_t got = data ? file_read(c->m, c->h, data, c->size, (uint64_t)c->off, &p->bytes) : -ENOMEM;
 
-	if (ballast_is_short((int)got)) /* for the bytes that came */
-		room_disk_is_full(c->m);
-	return got;
+	return data ? file_read(c->m, c->h, data, c->size, (uint64_t)c->off, &p->bytes) : -ENOMEM;
 }
 
 static void answer_read(struct parked *p, ssize_t rc)

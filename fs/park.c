@@ -6,9 +6,11 @@
 
 #include "base/cond.h"
 #include "fs/commit.h"
+#include "fs/past.h"
 
 #define THREADS 4 /* what is tried again never waits, so as many as copy well at once */
 #define LOOK_NS (200 * NS_PER_MS)
+#define PAST_NS (5 * NS_PER_S) /* what was read past the cache stays in memory for so long */
 
 struct park {
 	struct mount *m;
@@ -241,14 +243,14 @@ static void let_go_room(struct park *k, bool all)
 	}
 }
 
-/* Under lock.  While somebody waits, or the disk is known to be full, a look each tick; else when asked to. */
+/* Under lock.  While somebody waits, the disk is known to be full, or chunks stand in memory, a look each tick; else when asked to. */
 static void wait_look(struct park *k)
 {
 	uint64_t until = 0;
 	int rc = 0;
 
 	while (!k->look && !k->stopping && rc == 0) {
-		bool ticks = k->later || list_on(&k->room) || atomic_load(&k->m->room) != ROOM_FREE;
+		bool ticks = k->later || list_on(&k->room) || atomic_load(&k->m->room) != ROOM_FREE || past_any(k->m->past);
 
 		if (ticks && !until)
 			until = mount_now(k->m) + LOOK_NS;
@@ -271,6 +273,7 @@ static void *looker_main(void *arg)
 			break;
 		mount_unlock(m);
 		is = room_look(m);
+		past_age(m->past, mount_now(m) - PAST_NS, !past_wanted(m));
 		mount_lock(m);
 		let_go_room(k, is == ROOM_FREE);
 	}

@@ -8,12 +8,20 @@
 
 #define STEP_BYTES (UINT64_C(64) << 20) /* dropped at once when the disk is full */
 #define LOOK_GAP_NS (20 * NS_PER_MS)
+#define TOLD_NS (60 * NS_PER_S)
 #define VAIN_NS (10 * NS_PER_S) /* nothing that we do makes room: others have so long to make some */
 
 void room_disk_is_full(struct mount *m)
 {
-	if (atomic_exchange(&m->room, ROOM_DISK_FULL) != ROOM_DISK_FULL)
-		log_warn("cache %s: its disk is full; writers wait", m->opts.cache);
+	uint64_t now = mount_now(m), told = atomic_load(&m->room_told_ns);
+
+	mount_lock(m);
+	park_look_later(m); /* a reader that found it out does not wait for room */
+	mount_unlock(m);
+	if (atomic_exchange(&m->room, ROOM_DISK_FULL) == ROOM_DISK_FULL || (told && now - told < TOLD_NS))
+		return; /* it is tried again each tick */
+	atomic_store(&m->room_told_ns, now);
+	log_warn("cache %s: its disk is full; writers wait, and what is read is not kept", m->opts.cache);
 }
 
 static enum room look_at_disk(struct mount *m, bool *hope)
@@ -43,14 +51,31 @@ enum room room_look(struct mount *m)
 	return is;
 }
 
+/* Where looking did not help a moment ago, each write of a file that is larger than the cache would look at all files. */
+static bool looked_just_now(const struct mount *m)
+{
+	return mount_now(m) - atomic_load(&m->room_looked_ns) < LOOK_GAP_NS;
+}
+
+void room_may_go(struct mount *m)
+{
+	if (!evict_due(m))
+		return;
+	mount_lock(m);
+	if (looked_just_now(m))
+		park_look_later(m);
+	else
+		park_look(m);
+	mount_unlock(m);
+}
+
 enum room room_now(struct mount *m)
 {
 	enum room is = atomic_load(&m->room);
 
 	if (is != ROOM_FREE || (!evict_over(m) && ballast_is_whole(m->ballast)))
 		return is;
-	/* Where looking did not help a moment ago, each write of a file that is larger than the cache would look at all files. */
-	if (ballast_is_whole(m->ballast) && mount_now(m) - atomic_load(&m->room_looked_ns) < LOOK_GAP_NS) {
+	if (ballast_is_whole(m->ballast) && looked_just_now(m)) {
 		mount_lock(m);
 		park_look_later(m); /* this may be the last write for long */
 		mount_unlock(m);

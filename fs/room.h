@@ -19,7 +19,9 @@ enum room { ROOM_FREE, ROOM_CACHE_FULL, ROOM_DISK_FULL };
 
 /* What is known, or seen at once; cheap while there is room.  Thread: any, without the lock. */
 enum room room_now(struct mount *m);
-/* A write found the disk full. */
+/* Bytes came: what the store has may have to go, and it does before the cache is full. */
+void room_may_go(struct mount *m);
+/* Bytes that were to be kept found the disk full.  Without the lock. */
 void room_disk_is_full(struct mount *m);
 /* Make room if that can be done, and look again.  Blocks for the disk, never for the store. */
 enum room room_look(struct mount *m);

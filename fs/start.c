@@ -708,8 +708,9 @@ int mount_start(struct mount *m, struct fault *f)
 	m->cache_fd = m->lock_fd = -1;
 	(void)pthread_mutex_init(&m->lock, NULL);
 	nodes_init(&m->nodes);
+	m->past = past_new();
 	m->death_detection = death_probe();
-	rc = learn_host(m, f);
+	rc = m->past ? learn_host(m, f) : fault_errno(f, -ENOMEM, "mount");
 	if (rc == 0)
 		rc = store_new(m->opts.uri, &m->store, f);
 	if (rc == 0)
@@ -755,6 +756,7 @@ void mount_fini(struct mount *m)
 	journal_close(take(&m->journal));
 	content_dir_free(take(&m->contents));
 	ballast_close(take(&m->ballast));
+	past_free(take(&m->past));
 	state_unref(take(&m->state));
 	store_free(take(&m->store));
 	fd_close(take_fd(&m->cache_fd));

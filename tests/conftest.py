@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import shutil
+import subprocess
 import sys
 import uuid
 
@@ -12,6 +13,7 @@ import pytest
 
 from lib import stores
 from lib.machine import Machine
+from lib.procs import HANGS_S
 from lib.proxy import Proxy
 from lib.space import Space
 
@@ -100,6 +102,29 @@ def machines(program, tmp_path, request):
     for m in made:
         shutil.rmtree(m.root, ignore_errors=True)
     assert not failures, "\n".join(failures)
+
+
+@pytest.fixture
+def small_disk():
+    """small_disk(machine, MiB): its cache lies on a disk of that size, and full it is full."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    mounted = []
+
+    def mount(m, mib):
+        m.cache.mkdir(exist_ok=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", "small", str(m.cache)],
+            check=True,
+            timeout=HANGS_S,
+        )
+        mounted.append(m)
+        return m
+
+    yield mount
+    for m in mounted:
+        m.kill()
+        subprocess.run(["umount", "-l", str(m.cache)], check=True, timeout=HANGS_S)
 
 
 @pytest.fixture

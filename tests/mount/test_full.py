@@ -215,29 +215,6 @@ def test_readers_that_wait_for_a_dead_store_keep_nobody_else_and_can_be_killed(
 # ---- the disk is full ----
 
 
-@pytest.fixture
-def small_disk(request):
-    """small_disk(machine, MiB): its cache lies on a disk of that size, and full it is full."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small disk")
-    mounted = []
-
-    def mount(m, mib):
-        m.cache.mkdir(exist_ok=True)
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", "small", str(m.cache)],
-            check=True,
-            timeout=HANGS_S,
-        )
-        mounted.append(m)
-        return m
-
-    yield mount
-    for m in mounted:
-        m.kill()
-        subprocess.run(["umount", "-l", str(m.cache)], check=True, timeout=HANGS_S)
-
-
 def fill(m, most=100):
     """Whole files until there is no room for the next; their names and contents."""
     files = {}
