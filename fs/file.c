@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "fs/cachedir.h"
 #include "fs/commit.h"
 #include "fs/follow.h"
@@ -95,12 +96,30 @@ void file_born(struct mount *m, struct node *n)
 	n->file->facts.last_write_ns = n->file->facts.clean_close_ns = mount_now(m);
 }
 
+/* What the cache has lost, and the store has. */
+static void tell_fetched_again(const struct node *n)
+{
+	log_warn("cache: the content of %s is gone, cut or unreadable; the store has it, and it is fetched again", node_name(n));
+}
+
+/* Nobody has it open, so nobody would find that out otherwise before it is changed. */
+static void drop_lost(struct node *n)
+{
+	struct file *f = n->file;
+
+	if (!f->live || n->opens || f->changed || content_check(f->live) == 0)
+		return;
+	tell_fetched_again(n);
+	content_unref(take(&f->live));
+}
+
 int file_content(struct mount *m, struct node *n, struct note *w)
 {
 	struct file *f = n->file;
 	struct fault fault = FAULT_NONE;
 	int rc;
 
+	drop_lost(n);
 	if (f->live)
 		return 0;
 	if (f->stored_size)
@@ -459,21 +478,14 @@ static ssize_t read_here(struct mount *m, struct content *c, void *data, size_t 
 	return got;
 }
 
-ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off, struct awaited *w)
+static ssize_t read_content(struct mount *m, struct handle *h, struct content *c, void *data, size_t len, uint64_t off,
+			    struct awaited *w)
 {
-	bool damaged;
-	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
 	ssize_t got;
 
-	if (damaged)
-		return -EIO;
-	for (;;) {
-		int rc;
+	while ((got = read_here(m, c, data, len, off)) == -ENODATA) {
+		int rc = bytes_come(m, h->node, c, off, len, false, w);
 
-		got = read_here(m, c, data, len, off);
-		if (got != -ENODATA)
-			break;
-		rc = bytes_come(m, h->node, c, off, len, false, w);
 		if (rc == -ESTALE)
 			rc = follow_read_on_for(m, h->node);
 		if (ballast_is_short(rc) && w)
@@ -484,6 +496,73 @@ ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uin
 	if (got > 0)
 		hydrate_window(m, h->node, c, &h->reading, off, (size_t)got);
 	return got;
+}
+
+/* Under lock.  Another content in place of one that has lost its bytes. */
+static int file_renew(struct mount *m, struct node *n)
+{
+	struct file *f = n->file;
+	struct content *old = take(&f->live);
+	struct note w = NOTE_EMPTY;
+	int rc = file_content(m, n, &w);
+
+	if (rc < 0) {
+		f->live = old;
+		buf_fini(&w.entries);
+		return rc;
+	}
+	if (f->held)
+		content_unhold(old);
+	f->held = false;
+	content_unref(old);
+	file_hold(n, n->opens);
+	return note_done(m, &w);
+}
+
+/* c, its live content, has lost its bytes.  0: they are fetched again. */
+static int file_lost(struct mount *m, struct node *n, const struct content *c)
+{
+	struct file *f = n->file;
+	int rc = 0;
+
+	mount_lock(m);
+	if (f->live == c && !f->changed && !f->writing) {
+		tell_fetched_again(n);
+		rc = file_renew(m, n);
+	} else if (f->live == c) {
+		if (!f->damaged)
+			log_error("cache: unsent content of %s is gone, cut or unreadable: reads and writes give EIO", node_name(n));
+		f->damaged = true;
+		rc = -EIO;
+	}
+	mount_unlock(m);
+	return rc;
+}
+
+/* A call that cannot be tried again as a read can. */
+static ssize_t if_lost(struct mount *m, struct node *n, const struct content *c, ssize_t rc)
+{
+	if (rc != -EUCLEAN)
+		return rc;
+	(void)file_lost(m, n, c);
+	return -EIO;
+}
+
+ssize_t file_read(struct mount *m, struct handle *h, void *data, size_t len, uint64_t off, struct awaited *w)
+{
+	ssize_t got = -EUCLEAN;
+
+	for (unsigned i = 0; i < 2 && got == -EUCLEAN; i++) {
+		bool damaged;
+		scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
+
+		if (damaged)
+			return -EIO;
+		got = read_content(m, h, c, data, len, off, w);
+		if (got == -EUCLEAN && file_lost(m, h->node, c) < 0)
+			break;
+	}
+	return got == -EUCLEAN ? -EIO : got;
 }
 
 /* What is about to be changed, and by whom. */
@@ -587,6 +666,7 @@ ssize_t file_write(struct mount *m, struct handle *h, const void *data, size_t l
 		return rc;
 	}
 	put = rc < 0 ? rc : content_write(c, data, len, off, h->appends, &at);
+	put = if_lost(m, n, c, put);
 	change_end(m, n, h->kill_priv);
 	if (put > 0)
 		stream_kick(m, n, c);
@@ -613,6 +693,7 @@ static int truncate_to(struct mount *m, struct node *n, uint64_t size, pid_t tid
 	while ((rc = content_truncate(c, size)) == -ENODATA)
 		if ((rc = hydrate(m, n, c, size ? size - 1 : 0, 1, false)) < 0)
 			break;
+	rc = (int)if_lost(m, n, c, rc);
 	change_end(m, n, false);
 	return rc;
 }
@@ -684,6 +765,7 @@ int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uin
 		rc = hydrate(m, h->node, c, off, len, false);
 	if (rc == 0)
 		rc = content_allocate(c, off, len, mode);
+	rc = (int)if_lost(m, h->node, c, rc);
 	change_end(m, h->node, h->kill_priv);
 	return rc;
 }
@@ -693,7 +775,7 @@ off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence)
 	bool damaged;
 	scoped(content_unref) struct content *c = live_ref(m, h->node, &damaged);
 
-	return damaged ? -EIO : content_seek(c, off, whence);
+	return damaged ? -EIO : if_lost(m, h->node, c, content_seek(c, off, whence));
 }
 
 #define COPY_PIECE (1u << 20)

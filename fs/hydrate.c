@@ -79,7 +79,7 @@ static int failure_of(const struct fetch *x, int rc)
 {
 	const struct hydration *h = x->arg;
 
-	if (ballast_is_short(rc))
+	if (ballast_is_short(rc) || rc == -EUCLEAN)
 		return rc;
 	return rc == -ENOENT && h->m->opts.read_only ? -ESTALE : -EIO;
 }
@@ -123,7 +123,7 @@ static void fetch_done(struct fetch *x)
 	struct hydration *h = x->arg;
 	struct mount *m = h->m;
 
-	if (x->rc < 0 && x->rank == FETCH_NOW && !ballast_is_short(x->rc))
+	if (x->rc < 0 && x->rank == FETCH_NOW && !ballast_is_short(x->rc) && x->rc != -EUCLEAN)
 		log_error("read of inode %llx (%s): %s", (unsigned long long)h->node->id, node_name(h->node), x->fault.text);
 	mount_lock(m);
 	h->node->pins--;

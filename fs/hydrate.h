@@ -27,7 +27,7 @@ struct awaited {
  * absent.  0: nothing is lacking; -EAGAIN: it is on its way, and w->came() says when to look again (it may have
  * done so already); -EIO, with a log line naming file and chunk; in a read-only mount -ESTALE
  * with one, if the store has no such pack.  What comes for a reader while there is no room is in m->past then;
- * for a writer it is -ENOSPC.
+ * for a writer it is -ENOSPC.  -EUCLEAN: the content has lost its file.
  */
 int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write,
 		  struct awaited *w);

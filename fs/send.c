@@ -3,6 +3,7 @@
 #include "fs/send.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "fs/commit.h"
 
@@ -139,12 +140,32 @@ static bool comes_back(int rc)
 	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
 }
 
+/* No commit can be made without it, so nothing is to be changed any more that would not be in one. */
 static void lose_view(struct sender *s, const struct moment_node *mn, int rc)
 {
-	mount_lock(s->m);
-	(void)fault_errno(&s->lost, rc, "cache %.100s: the content of %.80s is gone, and was not sent yet",
-			  s->m->opts.cache, node_name(mn->node));
-	mount_unlock(s->m);
+	struct mount *m = s->m;
+
+	mount_lock(m);
+	(void)fault_errno(&s->lost, rc == -EUCLEAN ? -EIO : rc,
+			  "cache %.100s: the content of %.80s is gone, and was not sent yet", m->opts.cache,
+			  node_name(mn->node));
+	mn->node->file->damaged = mn->node->file->live == view_content(mn->view);
+	if (!m->read_only) {
+		m->read_only = -EIO;
+		(void)snprintf(m->why_read_only, sizeof(m->why_read_only), "the content of %.180s is gone", node_name(mn->node));
+	}
+	mount_unlock(m);
+}
+
+/* What others have cut off would be sent as zeros. */
+static int hold(struct content *c)
+{
+	int rc = content_hold(c);
+
+	if (rc < 0 || content_check(c) == 0)
+		return rc;
+	content_unhold(c);
+	return -EUCLEAN;
 }
 
 /* false: not now (its live file is being streamed: what that sends need not be sent again). */
@@ -165,7 +186,7 @@ static bool send_view(struct sender *s, struct moment_node *mn)
 	if (!x)
 		return false;
 	*x = (struct sending){.sender = s, .view = view_ref(mn->view)};
-	rc = content_hold(view_content(x->view));
+	rc = hold(view_content(x->view));
 	if (rc < 0) {
 		view_unref(x->view);
 		free(x);

@@ -275,17 +275,43 @@ int content_fd(const struct content *c)
 	return c->fd;
 }
 
+static bool is_short(const struct content *c)
+{
+	struct stat st;
+
+	return fstat(c->fd, &st) == 0 && (uint64_t)st.st_size < c->size;
+}
+
 int content_file(struct content *c)
 {
 	char name[CONTENT_NAME_MAX];
 
+	if (c->fd >= 0)
+		return c->fd;
+	content_name(c->id, c->version, name);
+	c->fd = openat(c->dir->fd, name, O_RDWR | O_CLOEXEC);
 	if (c->fd < 0) {
-		content_name(c->id, c->version, name);
-		c->fd = openat(c->dir->fd, name, O_RDWR | O_CLOEXEC);
-		if (c->fd < 0)
-			errno = -content_dir_missed(c->dir, -errno);
+		errno = -content_missed(c, -errno);
+	} else if (is_short(c)) {
+		fd_close(take_fd(&c->fd));
+		errno = EUCLEAN;
 	}
 	return c->fd;
+}
+
+bool content_is_cut(struct content *c)
+{
+	return content_file(c) < 0 ? errno == EUCLEAN : is_short(c);
+}
+
+int content_check(struct content *c)
+{
+	int rc;
+
+	pthread_mutex_lock(&c->lock);
+	rc = content_is_cut(c) ? -EUCLEAN : 0;
+	pthread_mutex_unlock(&c->lock);
+	return rc;
 }
 
 /* Under lock. */
@@ -653,7 +679,7 @@ static ssize_t read_held(struct content *c, void *data, size_t len, uint64_t off
 		return fd;
 	n = pread_all(fd, data, len, off);
 	content_unhold(c);
-	return n;
+	return n == -EIO ? -EUCLEAN : n;
 }
 
 /* Only what is here; a punch meanwhile is the caller's to notice. */
@@ -684,6 +710,8 @@ ssize_t content_read(struct content *c, void *data, size_t len, uint64_t off)
 		punches = atomic_load(&c->punches);
 		got = read_present(c, data, len, off);
 	} while (got >= 0 && atomic_load(&c->punches) != punches);
+	if (got >= 0 && (size_t)got < len && content_check(c) < 0)
+		return -EUCLEAN; /* else it was cut through us meanwhile */
 	return got;
 }
 

@@ -115,10 +115,13 @@ uint64_t content_size(struct content *c);
  * somebody holds it.  Everything below works without a hold as well (and leaves the file open
  * until the next unhold), but content_fd() and content_sync() need one.  hold: the fd, O_RDWR,
  * or a negative errno.
+ * -EUCLEAN, of anything that needs the file: it is gone, shorter than it should be, or cannot be read.  Bytes that
+ * others have changed in it are not told from ours.
  */
 int content_hold(struct content *c);
 void content_unhold(struct content *c);
 void content_rest(struct content *c); /* close it if nobody holds it */
+int content_check(struct content *c);  /* 0 or -EUCLEAN; may open it */
 int content_fd(const struct content *c);
 
 /*

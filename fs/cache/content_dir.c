@@ -108,6 +108,16 @@ int content_dir_missed(struct content_dir *d, int rc)
 	return -EIO;
 }
 
+int content_missed(struct content *c, int rc)
+{
+	char folder[4];
+
+	(void)snprintf(folder, sizeof(folder), "%02x", (unsigned)(c->id & 0xff));
+	if (rc == -ENOENT && faccessat(c->dir->fd, folder, F_OK, 0) == 0)
+		return -EUCLEAN;
+	return content_dir_missed(c->dir, rc);
+}
+
 void content_account(struct content *c, int64_t bytes)
 {
 	atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);

@@ -85,9 +85,13 @@ int content_dir_sync_name(struct content *c);
 void content_account(struct content *c, int64_t bytes);
 /* What opening a file of the folder failed with: the caller's path exists, so it is never -ENOENT. */
 int content_dir_missed(struct content_dir *d, int rc);
+/* The same of a content's own file, which was there: -EUCLEAN if it alone is missing. */
+int content_missed(struct content *c, int rc);
 
 /* content.c, under c's lock */
-int content_file(struct content *c); /* its fd, opened if it has to be; -1 and errno */
+/* Its fd, opened if it has to be; -1 and errno: EUCLEAN if it is gone or was cut. */
+int content_file(struct content *c);
+bool content_is_cut(struct content *c); /* by others: its file is shorter than what was put into it */
 void content_note_present(struct content *c, uint64_t from, uint64_t to);
 void content_recount(struct content *c); /* its blocks */
 /* `mapped` and the flags, after the map (lost_from: lowest offset it lost) or absent changed. */

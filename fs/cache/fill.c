@@ -124,7 +124,8 @@ int content_fill(struct content *c, const void *data, size_t len, uint64_t off)
 	int rc;
 
 	pthread_mutex_lock(&c->lock);
-	rc = fill(c, data, off, off + len);
+	/* Else what others have cut off would look as if it were here. */
+	rc = content_is_cut(c) ? -EUCLEAN : fill(c, data, off, off + len);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -236,6 +237,8 @@ static ssize_t read_lent(struct content *c, const struct lending *l, size_t len)
 	if (fd < 0)
 		return -errno;
 	got = pread_all(fd, l->data, len, l->off);
+	if (got == -EIO || (got >= 0 && (size_t)got < len))
+		return -EUCLEAN;
 	if (got < 0)
 		return got;
 	while (rc == 0 && ranges_next(&c->absent, r.to, l->off + len, &r))

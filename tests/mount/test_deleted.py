@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody deletes the cache under a live mount: everybody is told, and what can be saved is."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -96,3 +97,93 @@ def test_a_daemon_that_is_unmounted_does_not_wait_for_what_is_gone(with_a_loss):
     wait_gone(m.pid)
     m.pid = None
     assert "what was not sent is lost" in m.log_text()
+
+
+# ---- single contents ----
+
+
+def content_of(m, size):
+    """The file in the cache that holds the only content of that size."""
+    (found,) = [p for p in (m.cache / "contents").rglob("*") if p.is_file() and p.stat().st_size == size]
+    return found
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 3)
+
+
+def grow(path):
+    with open(path, "ab") as f:
+        f.write(b"garbage")
+
+
+def drop_pages(path):
+    """What the kernel keeps of it would hide what the cache has lost."""
+    fd = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+SIZE = 3 * MIB + 123
+
+
+@pytest.mark.parametrize("damage", [os.unlink, cut])
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_content_that_the_store_has_is_fetched_again(machines, file_store, damage, opened):
+    m = machines(file_store).mount()
+    write_new(m.path / "other", noise(MIB))
+    write_new(m.path / "a", noise(SIZE))
+    m.sync()
+    drop_pages(m.path / "a")
+    with open(m.path / "a", "rb", buffering=0) if opened else contextlib.nullcontext() as f:
+        damage(content_of(m, SIZE))
+        if opened:
+            assert f.read() == noise(SIZE)
+    assert (m.path / "a").read_bytes() == noise(SIZE)
+    assert m.log_text().count("content of a is gone, cut or unreadable; the store has it") == 1
+    with open(m.path / "a", "r+b") as f:
+        f.write(b"changed")
+    m.renew()
+    assert (m.path / "a").read_bytes() == b"changed" + noise(SIZE)[7:]
+
+
+@pytest.mark.parametrize("damage", [os.unlink, cut, grow])
+def test_a_content_damaged_between_two_mounts_is_fetched_again(machines, file_store, damage):
+    m = machines(file_store).mount()
+    write_new(m.path / "a", noise(SIZE))
+    m.sync()
+    m.kill()
+    damage(content_of(m, SIZE))
+    m.mount()
+    assert (m.path / "a").read_bytes() == noise(SIZE)
+    write_new(m.path / "b", b"goes on")
+    m.sync()
+
+
+@pytest.mark.parametrize("damage", [os.unlink, cut])
+def test_of_a_file_that_is_not_sent_a_lost_content_is_an_error_that_names_it(
+    remote, proxy, damage
+):
+    m = remote
+    write_new(m.path / "other", noise(MIB))
+    m.sync()
+    proxy.hole = True
+    write_new(m.path / "lost", noise(SIZE))
+    drop_pages(m.path / "lost")
+    damage(content_of(m, SIZE))
+    with pytest.raises(OSError) as e:
+        (m.path / "lost").read_bytes()
+    assert e.value.errno == errno.EIO
+    assert m.log_text().count("unsent content of lost is gone, cut or unreadable") == 1
+    proxy.hole = False
+    done = m.command("sync", "--timeout", "60", m.path)
+    assert done.returncode == 1 and "the content of lost is gone" in done.stderr, done
+    assert (m.path / "other").read_bytes() == noise(MIB)
+    assert refuses_to_write(m.path / "more")  # it could be in no commit
+    assert "the content of lost is gone" in m.status()["why_read_only"]
+
+    m.kill()
+    m.mount()
+    assert (m.path / "other").read_bytes() == noise(MIB)
+    write_new(m.path / "more", noise(MIB, "more"))
+    m.sync()
