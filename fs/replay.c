@@ -16,6 +16,7 @@
 #define JOURNAL_NAME "journal"
 #define DEPTH_MOST 4096 /* of directories: a path has no more */
 /* More than one journal can tell of, and few enough for many damaged ones among 2^33. */
+#define CONTENT_PATH "contents/%02x/%016llx.%u"
 #define COUNTERS_LOST (UINT64_C(1) << 28)
 
 struct old_extent {
@@ -45,6 +46,7 @@ struct old_file {
 	uint64_t sealed_size; /* with so many bytes */
 	struct ranges present;
 	struct old_view view; /* newest named one; number 0: none */
+	char *name;           /* for people; NULL: not known */
 };
 
 struct replay {
@@ -77,6 +79,7 @@ void replay_free(struct replay *r)
 		HASH_DEL(r->files, x);
 		ranges_fini(&x->present);
 		old_view_fini(&x->view);
+		free(x->name);
 		free(x);
 	}
 	run_builder_free(r->items);
@@ -577,14 +580,19 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 
 /* ---- what the journal does not account for ---- */
 
-/* Kept where a person finds it. */
+/* Kept where a person finds it, with what is known of its name behind its own. */
+static bool salvage_as(struct mount *m, uint64_t id, uint32_t version, const char *more)
+{
+	char from[64], to[NAME_MAX_BYTES + 1];
+
+	(void)snprintf(from, sizeof(from), CONTENT_PATH, (unsigned)(id & 0xff), (unsigned long long)id, version);
+	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u%s", (unsigned long long)id, version, more);
+	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
+}
+
 static bool salvage(struct mount *m, uint64_t id, uint32_t version)
 {
-	char from[64], to[96];
-
-	(void)snprintf(from, sizeof(from), "contents/%02x/%016llx.%u", (unsigned)(id & 0xff), (unsigned long long)id, version);
-	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u", (unsigned long long)id, version);
-	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
+	return salvage_as(m, id, version, "");
 }
 
 static int make_salvage(struct mount *m, struct fault *f)
@@ -732,17 +740,66 @@ int replay_apply(struct replay *r, struct mount *m, struct fault *f)
 
 /* ---- discarding ---- */
 
+/* The names that the journal knows; of a file that is older than it there is none. */
+static int name_files(struct replay *r)
+{
+	scoped(run_unref) struct run *items = NULL;
+	int rc = run_builder_finish(r->items, &items);
+
+	for (size_t i = 0; rc == 0 && i < run_count(items); i++) {
+		struct fault f = FAULT_NONE;
+		struct name_rec rec;
+		struct run_item item;
+		struct old_file *x;
+
+		run_at(items, i, &item);
+		if (!item.value || key_kind(item.key, item.key_len) != KEY_NAME ||
+		    name_rec_decode(item.value, item.value_len, &rec, &f) < 0)
+			continue;
+		HASH_FIND(hh, r->files, &rec.id, sizeof(rec.id), x);
+		if (x && !x->name)
+			x->name = strndup((const char *)item.key + 9, item.key_len - 9);
+	}
+	return rc;
+}
+
+/* Are there zeros in it for bytes that only the store has, or that a machine which lost its power never wrote? */
+static bool is_partial(const struct mount *m, const struct old_file *x)
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), CONTENT_PATH, (unsigned)(x->id & 0xff), (unsigned long long)x->id, x->version);
+	return (x->of_store && !ranges_has(&x->present, 0, x->sealed_size)) ||
+	       fstatat(m->cache_fd, path, &st, 0) < 0 || (uint64_t)st.st_size != x->sealed_size;
+}
+
+/* The file is the dead writer's, sealed and perhaps never sent. */
+static bool salvage_unsent(struct mount *m, const struct old_file *x)
+{
+	const char *partial = is_partial(m, x) ? ".partial" : "";
+	char more[NAME_MAX_BYTES];
+
+	(void)snprintf(more, sizeof(more), "%s%s%.200s", partial, x->name ? "-" : "", x->name ? x->name : "");
+	if (!salvage_as(m, x->id, x->version, more))
+		return false;
+	log_warn("cache: what may be unsent of %s is kept as salvage/%016llx.%u%s", x->name ? x->name : "a file",
+		 (unsigned long long)x->id, x->version, more);
+	return true;
+}
+
 int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fault *f)
 {
 	struct sweep s = {.r = r, .m = m};
 	int rc = make_salvage(m, f);
 
+	if (rc == 0 && r && name_files(r) < 0)
+		rc = fault_errno(f, -ENOMEM, "journal");
 	if (rc < 0)
 		return rc;
-	/* The file is the dead writer's, sealed and perhaps never sent. */
 	for (struct old_file *x = r ? r->files : NULL; x; x = x->hh.next)
 		if (x->dirty && x->sealed)
-			s.moved += salvage(m, x->id, x->version);
+			s.moved += salvage_unsent(m, x);
 	rc = content_dir_sweep(m->contents, r ? sweep_keeps : NULL, &s);
 	*moved = s.moved;
 	return rc;
