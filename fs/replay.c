@@ -520,6 +520,32 @@ static int adopt_clean(struct node *n)
 	return 0;
 }
 
+/* Kept where a person finds it, with what is known of its name behind its own. */
+static bool salvage_as(struct mount *m, uint64_t id, uint32_t version, const char *more)
+{
+	char from[64], to[NAME_MAX_BYTES + 1];
+
+	(void)snprintf(from, sizeof(from), CONTENT_PATH, (unsigned)(id & 0xff), (unsigned long long)id, version);
+	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u%s", (unsigned long long)id, version, more);
+	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
+}
+
+static bool salvage(struct mount *m, uint64_t id, uint32_t version)
+{
+	return salvage_as(m, id, version, "");
+}
+
+/* Part of what was said to be here may have been given up, and a gap told of that: it would be read as zeros. */
+static bool may_lack(const struct old_file *x, struct content *c)
+{
+	struct range r = {.to = 0};
+	uint64_t here = 0;
+
+	while (ranges_next(&x->present, r.to, content_size(c), &r))
+		here += r.to - r.from;
+	return content_bytes(c) < here;
+}
+
 static int apply_file(const struct replay *r, struct mount *m, struct old_file *x, struct fault *f)
 {
 	struct node *n;
@@ -554,6 +580,13 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 		return rc;
 	if (!x->dirty)
 		return adopt_clean(n);
+	if (r->gaps && x->of_store && may_lack(x, file->live)) {
+		if (salvage_as(m, x->id, x->version, ".partial"))
+			log_warn("cache: what may be unsent of %s is kept as salvage/%016llx.%u.partial; its last commit stays",
+				 node_name(n), (unsigned long long)x->id, x->version);
+		content_unref(take(&file->live));
+		return 0;
+	}
 	if (x->sealed && content_size(file->live) != x->sealed_size) {
 		log_error("cache: unsent content of %s is damaged (%llu bytes of %llu): reads give EIO, its last commit stays",
 			  node_name(n), (unsigned long long)content_size(file->live), (unsigned long long)x->sealed_size);
@@ -579,21 +612,6 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 }
 
 /* ---- what the journal does not account for ---- */
-
-/* Kept where a person finds it, with what is known of its name behind its own. */
-static bool salvage_as(struct mount *m, uint64_t id, uint32_t version, const char *more)
-{
-	char from[64], to[NAME_MAX_BYTES + 1];
-
-	(void)snprintf(from, sizeof(from), CONTENT_PATH, (unsigned)(id & 0xff), (unsigned long long)id, version);
-	(void)snprintf(to, sizeof(to), "salvage/%016llx.%u%s", (unsigned long long)id, version, more);
-	return renameat(m->cache_fd, from, m->cache_fd, to) == 0;
-}
-
-static bool salvage(struct mount *m, uint64_t id, uint32_t version)
-{
-	return salvage_as(m, id, version, "");
-}
 
 static int make_salvage(struct mount *m, struct fault *f)
 {

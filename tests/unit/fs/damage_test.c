@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cache whose journal is damaged: what was written is in the tree or in salvage/, and the journal is kept. */
+#include "fs/evict.h"
 #include "tests/unit/fs/rig.h"
 
 #define FILES 6
@@ -196,6 +197,49 @@ static void what_is_no_journal_makes_way_and_leaves_all_in_salvage(void **state)
 	machine_lose(x);
 }
 
+#define MIB (UINT64_C(1) << 20)
+
+/* Noise, so that no part of it is stored as zeros. */
+static void fill(uint8_t *data, size_t len)
+{
+	uint64_t dice = 1;
+
+	for (size_t i = 0; i < len; i++) {
+		dice = dice * UINT64_C(6364136223846793005) + 1;
+		data[i] = (uint8_t)(dice >> 56);
+	}
+}
+
+/* What made room is told of once.  If that is lost, zeros must not pass for what was there. */
+static void a_gap_that_told_of_bytes_given_up_shows_no_zeros(void **state)
+{
+	struct machine *x = machine_new(*state);
+	scoped(free) uint8_t *data = malloc(6 * MIB), *got = malloc(6 * MIB);
+	struct handle *h = do_open(x, "f", O_CREAT | O_TRUNC | O_WRONLY);
+	struct stat before;
+
+	fill(data, 6 * MIB);
+	do_write(x, h, data, 6 * MIB, 0, getpid());
+	do_close(x, h, getpid());
+	machine_sync(x);
+	forget_all(x);
+	assert_int_equal(fstatat(x->m.cache_fd, "journal", &before, 0), 0);
+	assert_true(evict_some(&x->m, MIB));
+	h = do_open(x, "f", O_RDWR);
+	do_write(x, h, "changed", 7, 6 * MIB - 7, getpid());
+	do_close(x, h, getpid());
+	machine_kill(x);
+
+	flip(x, before.st_size + 12); /* in the entry that says so */
+	machine_begin(x);
+	assert_true(is_kept_aside(x));
+	h = do_open(x, "f", O_RDONLY);
+	assert_int_equal(file_read(&x->m, h, got, 6 * MIB, 0, NULL), 6 * MIB);
+	assert_memory_equal(got, data, 6 * MIB);
+	do_close(x, h, getpid());
+	machine_lose(x);
+}
+
 static void a_directory_in_place_of_the_journal_makes_way(void **state)
 {
 	size_t len;
@@ -219,6 +263,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_tail_that_is_cut_off_costs_no_more_than_what_was_told_last, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(an_empty_journal_leaves_all_in_salvage, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_is_no_journal_makes_way_and_leaves_all_in_salvage, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_gap_that_told_of_bytes_given_up_shows_no_zeros, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_directory_in_place_of_the_journal_makes_way, rig_make, rig_end),
 	};
 
