@@ -32,7 +32,7 @@ class SaveState(Saver):
 
     def arrays(self, n):
         arrays = super().arrays(n)
-        return {"weight": arrays["weight"][:400], "moment": arrays["moment"][:400]}
+        return {"weight": arrays["weight"][: self.rows], "moment": arrays["moment"][: self.rows]}
 
     def save(self, directory, n, state):
         accelerator, model, optimizer = self.prepared(directory, state)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Boosted trees, HDF5 and numpy files, all written in place under their final names."""
+"""Boosted trees, HDF5, numpy and joblib files, all written in place under their final names."""
 
 import h5py
+import joblib
 import lightgbm
 import numpy as np
 import xgboost
@@ -92,5 +93,18 @@ class Npz(Saver):
             return dict(f)
 
 
+class Joblib(Saver):
+    """A pickle with the arrays inside."""
+
+    name = "joblib"
+
+    def save(self, directory, n, state):
+        joblib.dump(state, directory / "state.joblib")
+
+    def load(self, directory):
+        path = directory / "state.joblib"
+        return joblib.load(path) if path.exists() else None
+
+
 if __name__ == "__main__":
-    main([XGBoost, LightGBM, HDF5, Npz])
+    main([XGBoost, LightGBM, HDF5, Npz, Joblib])

@@ -1,88 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real frameworks save through a mount; a new machine loads what was saved, whoever died."""
 
-import json
-import pathlib
-import subprocess
+import importlib.util
 import sys
 import time
 
 import pytest
 
 from frameworks import saving
-from lib.oracle import Ledger
-from lib.procs import Group, until
-
-HERE = pathlib.Path(__file__).parent
-
-
-class Trainer:
-    """One of the programs beside this file, on a machine, with its ledger off the mount."""
-
-    def __init__(self, program, machine, directory):
-        self.program = str(HERE / program)
-        self.machine = machine
-        self.ledger = Ledger(directory / "ledger")
-        self.output = directory / "output"
-        self.process = None
-
-    def start(self, *arguments):
-        command = [
-            sys.executable,
-            self.program,
-            "write",
-            str(self.machine.path),
-            str(self.ledger.path),
-        ]
-        with open(self.output, "ab") as out:
-            self.process = Group([*command, *arguments], stdout=out, stderr=out)
-
-    def said(self):
-        return self.output.read_text()[-2000:]
-
-    def complete(self):
-        """{saver: its newest state whose save has returned}"""
-        lines = map(json.loads, self.ledger.path.read_text().splitlines())
-        return {line["of"]: line["state"] for line in lines if line["kind"] == "state"}
-
-    def save(self, rounds):
-        self.start("--rounds", str(rounds))
-        assert self.process.wait(240) == 0, self.said()
-
-    def save_on(self):
-        """Every saver saves twice, and they go on."""
-        wanted = {name: n + 2 for name, n in self.complete().items()}
-
-        def saved():
-            complete = self.complete()
-            return all(complete[name] >= n for name, n in wanted.items())
-
-        self.start()
-        until(lambda: saved() or not self.process.running(), 120, "two rounds are saved")
-        assert self.process.running(), self.said()
-
-    def load(self):
-        """{saver: number of the state that its framework loads from the mount; 0: none}"""
-        done = subprocess.run(
-            [sys.executable, self.program, "load", str(self.machine.path)],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"what was restored does not load:\n{done.stderr[-2000:]}"
-        return {name: self.number(name, value) for name, value in json.loads(done.stdout).items()}
-
-    def number(self, name, value):
-        if value is None:
-            return 0
-        plans = [p["state"] for p in self.ledger.plans(name) if p["tree"]["digest"] == value]
-        assert plans, f"{name}: what was loaded was never saved"
-        return plans[-1]
-
-    def loads_at_least(self, floor):
-        found = self.load()
-        print(f"floor {floor}, found {found}", file=sys.stderr)
-        behind = [name for name, n in floor.items() if found[name] < n]
-        assert not behind, f"went back: {behind}; kept was {floor}, found {found}"
-
+from frameworks.trainer import Trainer
 
 # ---- what is safe, and how it is known ----
 
@@ -110,10 +36,7 @@ def lose_machine(trainer, rng, safe):
     trainer.save_on()
     floor = safe(trainer)
     time.sleep(rng.uniform(0, 1))
-    for lose in rng.sample([trainer.process.kill, trainer.machine.kill], 2):
-        lose()
-    trainer.machine.wipe()
-    trainer.machine.mount(takeover=True)
+    trainer.lose_machine(rng)
     return floor
 
 
@@ -156,12 +79,23 @@ def survive(program, machine, directory, rng, events, safe=synced):
 
 
 def needs(*modules):
+    """To be looked for, not imported: some take seconds for that."""
     for module in modules:
-        pytest.importorskip(module)
+        if not importlib.util.find_spec(module):
+            pytest.skip(f"no {module}")
+
+
+PROGRAMS = {
+    "torch_savers.py": ["torch", "safetensors"],
+    "ignite_saver.py": ["torch", "ignite"],
+    "science_savers.py": ["xgboost", "lightgbm", "h5py", "joblib"],
+    "chunk_savers.py": ["zarr", "tensorstore"],
+    "orbax_savers.py": ["jax", "orbax"],
+}
 
 
 def test_torch_loads_what_it_saved(machines, s3_store, rng, tmp_path):
-    needs("torch", "safetensors")
+    needs(*PROGRAMS["torch_savers.py"])
     events = [lose_machine, lose_daemon, lose_trainer]
     survive("torch_savers.py", machines(s3_store).mount(), tmp_path, rng, events)
 
@@ -179,9 +113,48 @@ def test_accelerate_loads_what_it_saved(machines, file_store, rng, tmp_path):
 
 
 def test_trees_and_arrays_load_as_they_were_saved(machines, file_store, rng, tmp_path):
-    needs("xgboost", "lightgbm", "h5py")
+    needs(*PROGRAMS["science_savers.py"])
     events = [lose_machine, lose_trainer]
     survive("science_savers.py", machines(file_store).mount(), tmp_path, rng, events)
+
+
+# ---- killed in mid-save ----
+
+
+def lose_machines_in_saves(program, machine, directory, rng, names, *arguments):
+    """One life for each of the names: it dies in the middle of that one's save."""
+    trainer = Trainer(program, machine, directory)
+    floor = {}
+    try:
+        for name in names:
+            begins = trainer.begin(*arguments)
+            trainer.not_behind(begins, floor)
+            trainer.saves_on()
+            floor = vouched_for(trainer)
+            trainer.stop_in_save(name, rng)
+            trainer.lose_machine(rng)
+        trainer.not_behind(trainer.begin("--rounds", "1", *arguments), floor)
+        trainer.ends()
+    finally:
+        if trainer.process:
+            trainer.process.kill()
+
+
+@pytest.mark.parametrize(
+    ("savers", "names"),
+    [
+        ("science_savers.py", ["xgboost", "lightgbm", "hdf5", "joblib"]),
+        ("chunk_savers.py", ["zarr", "tensorstore", "ocdbt"]),
+        ("orbax_savers.py", ["manager", "files"]),
+        ("ignite_saver.py", ["ignite"]),
+    ],
+)
+def test_a_machine_lost_in_mid_save_costs_no_finished_one(
+    savers, names, machines, file_store, rng, tmp_path
+):
+    needs(*PROGRAMS[savers])
+    machine = machines(file_store, settle="0.3").mount()
+    lose_machines_in_saves(savers, machine, tmp_path, rng, names)
 
 
 # ---- every moment that was ever stored ----
@@ -236,11 +209,11 @@ def test_every_moment_forced_in_mid_save_has_a_whole_safetensors_file(
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("program", ["torch_savers.py", "science_savers.py"])
-def test_frameworks_load_what_they_saved_whenever_who_dies(program, machines, store, rng, tmp_path):
-    needs("torch", "safetensors", "xgboost", "lightgbm", "h5py")
+@pytest.mark.parametrize("savers", list(PROGRAMS))
+def test_frameworks_load_what_they_saved_whenever_who_dies(savers, machines, store, rng, tmp_path):
+    needs(*PROGRAMS[savers])
     events = [lose_machine, lose_daemon, lose_trainer] * 7
-    survive(program, machines(store).mount(), tmp_path, rng, events)
+    survive(savers, machines(store).mount(), tmp_path, rng, events)
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ A ledger is a file of JSON lines, each one synced before the writer goes on:
 
     {"kind": "plan", "of": SET, "state": N, "tree": {NAME: SHA256}}           what save N will write
     {"kind": "state", "of": SET, "state": N, "tree": {PATH: SHA256 or ...}}   what is there after it
+    {"kind": "begin", "of": "", "tree": {SET: SHA256 or null}}                what a new run has found
 
 SET tells apart what is judged each by itself (a directory a style of saving).
 """
@@ -77,8 +78,11 @@ class Ledger:
     def plan(self, state, tree, of=""):
         self._append(kind="plan", of=of, state=state, tree=tree)
 
-    def add(self, state, tree, of=""):
-        self._append(kind="state", of=of, state=state, tree=tree)
+    def add(self, state, tree, of="", **noted):
+        self._append(kind="state", of=of, state=state, tree=tree, **noted)
+
+    def begin(self, tree):
+        self._append(kind="begin", of="", tree=tree)
 
     def next_number(self, of=""):
         """One more than any that was planned, also by a writer before us."""
@@ -86,18 +90,26 @@ class Ledger:
 
     # ---- the judge ----
 
-    def _lines(self, kind, of):
+    def lines(self):
         if not self.path.exists():
             return []
         with open(self.path, encoding="utf-8") as f:
-            lines = [json.loads(line) for line in f if line.endswith("\n")]
-        return [line for line in lines if line["kind"] == kind and line["of"] == of]
+            return [json.loads(line) for line in f if line.endswith("\n")]
+
+    def last(self):
+        return self.lines()[-1]
+
+    def _lines(self, kind, of):
+        return [line for line in self.lines() if line["kind"] == kind and line["of"] == of]
 
     def plans(self, of=""):
         return self._lines("plan", of)
 
     def states(self, of=""):
         return self._lines("state", of)
+
+    def begins(self):
+        return self._lines("begin", "")
 
     def judge(self, root, of="", empty=False):
         """The newest state that the tree under root is; AssertionError where it is none.

@@ -12,7 +12,7 @@ import time
 HANGS_S = 120
 
 
-def until(ask, seconds, what):
+def until(ask, seconds, what, pause=0.02):
     """Asks until the answer is true, and returns it."""
     end = time.monotonic() + seconds
     while True:
@@ -21,7 +21,7 @@ def until(ask, seconds, what):
             return answer
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 def ends_within(pid, seconds):
@@ -55,6 +55,11 @@ class Group:
     def signal(self, number):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+
+    def stop(self):
+        """SIGSTOP; returns when the first process has stopped."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self):
         """kill -9, as a lost machine does it; returns when all is gone."""
