@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the savers of real frameworks share: rounds of saves, and a ledger off the mount.
 
-    SAVERS.py write DIR LEDGER [--rounds N] [--only NAME] [--megabytes N] [--restless]
-    SAVERS.py load DIR
+    SAVERS.py write DIR LEDGER [--rounds N] [--only NAME] [--megabytes N] [--pause SECONDS]
+    SAVERS.py load DIR [--only NAME]
 
 write loads what there is, then saves one state after the other, each saver in a directory of its
 own, until its rounds are over or it is killed.  The ledger gets the digest of what was found, and
@@ -11,10 +11,12 @@ was held up.  load prints {saver: digest of what its framework loads, or null fo
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import pathlib
 import random
+import stat
 import sys
 import time
 import zlib
@@ -33,6 +35,48 @@ def digest(arrays):
         array = np.ascontiguousarray(array)
         whole.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
     return whole.hexdigest()
+
+
+class Enough(Exception):
+    """All rounds are over; ends the loop of a framework that has its own."""
+
+
+class Notes:
+    """What is noted of one saver's saves: begin(), the save, end()."""
+
+    def __init__(self, ledger, saver, directory):
+        self.ledger = ledger
+        self.of = saver.name
+        self.directory = directory
+        self.began = None  # the newest state's number, digest and instants
+
+    def begin(self, arrays, n=None):
+        n = n or self.ledger.next_number(self.of)
+        tree = {"digest": digest(arrays)}
+        self.ledger.plan(n, tree, of=self.of)
+        self.began = (n, tree, time.time_ns(), time.monotonic())
+
+    def held_up(self):
+        """Seconds since begin()."""
+        return time.monotonic() - self.began[3]
+
+    def end(self, stall_s=None):
+        n, tree, since_ns, _ = self.began
+        took = self.held_up()
+        size = written_since(self.directory, since_ns)
+        noted = {"bytes": size, "stall_s": stall_s or took, "took_s": took}
+        self.ledger.add(n, tree, of=self.of, **noted)
+
+
+def written_since(directory, since_ns):
+    """Bytes of all files there that are not older; a clock tick may be 10 ms behind."""
+    total = 0
+    for path in directory.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # some delete in the background
+            s = path.lstat()
+            if stat.S_ISREG(s.st_mode) and s.st_mtime_ns >= since_ns - 20_000_000:
+                total += s.st_size
+    return total
 
 
 class Saver:
@@ -67,6 +111,14 @@ class Saver:
         raise NotImplementedError
 
 
+class Looped(Saver):
+    """A framework with a loop of its own, which finds by itself where to go on."""
+
+    def run(self, directory, loop):
+        """Trains until `loop` has enough."""
+        raise NotImplementedError
+
+
 def number(path):
     """42 of checkpoint-42.pt."""
     return int("".join(c for c in path.name if c.isdigit()))
@@ -89,32 +141,62 @@ def find_all(savers, root):
     return {saver.name: find(saver, root / saver.name) for saver in savers}
 
 
-def save_one(saver, directory, ledger):
-    n = ledger.next_number(saver.name)
+def save_one(saver, directory, notes):
+    n = notes.ledger.next_number(saver.name)
     state = saver.make(n)
-    seen = saver.seen(state)
-    tree = {"digest": digest(seen)}
-    ledger.plan(n, tree, of=saver.name)
-    start = time.monotonic()
+    notes.begin(saver.seen(state), n)
     saver.save(directory, n, state)
-    held_up = time.monotonic() - start
+    stall_s = notes.held_up()
     saver.finish()
-    took = time.monotonic() - start
-    size = sum(array.nbytes for array in seen.values())
-    ledger.add(n, tree, of=saver.name, bytes=size, stall_s=held_up, took_s=took)
+    notes.end(stall_s)
+
+
+def train(pause):
+    """A trainer does something else, too."""
+    time.sleep(random.uniform(pause, 2 * pause))
+
+
+class Loop:
+    """What a framework's own loop tells: what it resumed with, and its saves."""
+
+    def __init__(self, notes, found, rounds, pause):
+        self.notes = notes
+        self.found = found
+        self.rounds = rounds
+        self.pause = pause
+
+    def begins(self, arrays):
+        assert self.found in (None, digest(arrays)), "it does not go on from what can be loaded"
+
+    def save(self, arrays, save):
+        self.notes.begin(arrays)
+        save()
+        self.notes.end()
+        self.rounds -= 1
+        if not self.rounds:
+            raise Enough
+        train(self.pause)
 
 
 def write(savers, a):
     ledger = Ledger(a.ledger)
-    ledger.begin(find_all(savers, a.directory))
+    found = find_all(savers, a.directory)
+    ledger.begin(found)
     for saver in savers:
         saver.rows = int(a.megabytes * 250)
         (a.directory / saver.name).mkdir(exist_ok=True)
+    if isinstance(savers[0], Looped):
+        [saver] = savers
+        directory = a.directory / saver.name
+        notes = Notes(ledger, saver, directory)
+        with contextlib.suppress(Enough):
+            saver.run(directory, Loop(notes, found[saver.name], a.rounds or -1, a.pause))
+        return
     for _ in range(a.rounds or sys.maxsize):
         for saver in savers:
-            save_one(saver, a.directory / saver.name, ledger)
-        if not a.restless:  # a trainer trains, too
-            time.sleep(random.uniform(0.3, 0.6))
+            directory = a.directory / saver.name
+            save_one(saver, directory, Notes(ledger, saver, directory))
+        train(a.pause)
 
 
 def load(savers, a):
@@ -128,12 +210,13 @@ def main(savers):
     verb.add_argument("directory", type=pathlib.Path)
     verb.add_argument("ledger")
     verb.add_argument("--rounds", type=int)
-    verb.add_argument("--only", help="one saver of them")
     verb.add_argument("--megabytes", type=float, default=1.6, help="a state, where one can choose")
-    verb.add_argument("--restless", action="store_true", help="no moment is quiet")
+    verb.add_argument("--pause", type=float, default=0.3, help="between saves, up to twice that")
     verb.set_defaults(do=write)
     verb = verbs.add_parser("load")
     verb.add_argument("directory", type=pathlib.Path)
     verb.set_defaults(do=load)
+    for verb in verbs.choices.values():
+        verb.add_argument("--only", help="one saver of them")
     a = parser.parse_args()
-    a.do([saver() for saver in savers if getattr(a, "only", None) in (None, saver.name)], a)
+    a.do([saver() for saver in savers if a.only in (None, saver.name)], a)

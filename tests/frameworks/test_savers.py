@@ -8,7 +8,7 @@ import time
 import pytest
 
 from frameworks import saving
-from frameworks.trainer import Trainer
+from frameworks.trainer import Trainer, vouched_for
 
 # ---- what is safe, and how it is known ----
 
@@ -17,15 +17,6 @@ def synced(trainer):
     """All that was complete when `holdfast sync` was called."""
     floor = trainer.complete()
     trainer.machine.sync()
-    return floor
-
-
-def vouched_for(trainer):
-    """What was complete some good moments ago: of a set without marker a sync may take a half."""
-    trainer.machine.until_good_moves()
-    floor = trainer.complete()
-    for _ in range(3):  # one may have been in flight, one frozen and pending
-        trainer.machine.until_good_moves()
     return floor
 
 
@@ -204,7 +195,7 @@ def test_every_moment_forced_in_mid_save_has_a_whole_safetensors_file(
         time.sleep(rng.uniform(0, 1))
         trainer.machine.sync()
 
-    look_at_every_moment(machines, store, tmp_path, 20, force, "--restless")
+    look_at_every_moment(machines, store, tmp_path, 20, force, "--pause", "0")
 
 
 @pytest.mark.long
