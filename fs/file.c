@@ -305,15 +305,6 @@ static int open_file(struct mount *m, struct node *n, int flags, pid_t tid, pid_
 	return rc;
 }
 
-/* Heads, and the directories at the tail of zips. */
-static void fetch_ends(struct mount *m, struct node *n, struct content *c)
-{
-	if (content_is_whole(c))
-		return;
-	hydrate_ahead(m, n, c, 0, 1);
-	hydrate_ahead(m, n, c, content_size(c) - 1, 1);
-}
-
 /* A mount that follows has gone on, and the kernel not yet: it looks the name up again. */
 static bool is_left(const struct mount *m, const struct node *n)
 {
@@ -322,10 +313,9 @@ static bool is_left(const struct mount *m, const struct node *n)
 
 int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle **out)
 {
-	bool writes = (flags & O_ACCMODE) != O_RDONLY, first;
+	bool writes = (flags & O_ACCMODE) != O_RDONLY;
 	pid_t tgid = flags & O_TRUNC ? death_tgid(tid) : 0;
 	scoped(free) struct handle *h = calloc(1, sizeof(*h));
-	scoped(content_unref) struct content *c = NULL;
 	struct node *n;
 	int rc;
 
@@ -348,13 +338,9 @@ int file_open(struct mount *m, uint64_t id, int flags, pid_t tid, struct handle 
 		n->file->past_cache = false; /* this open drops the pages, nobody writes past them */
 	list_init(&h->open);
 	list_append(&m->nodes.handles, &h->open);
-	first = n->opens++ == 0;
+	n->opens++;
 	file_hold(n, true);
-	c = content_ref(n->file->live);
 	mount_unlock(m);
-
-	if (first)
-		fetch_ends(m, n, c);
 	*out = take(&h);
 	return 0;
 }
@@ -463,6 +449,21 @@ static int bytes_come(struct mount *m, struct node *n, struct content *c, uint64
 	return w ? hydrate_start(m, n, c, off, len, for_write, w) : hydrate(m, n, c, off, len, for_write);
 }
 
+/* Heads, and the directories at the tail of zips: for who reads, once; a copy needs neither. */
+static void fetch_ends(struct mount *m, struct handle *h, struct content *c)
+{
+	bool first;
+
+	mount_lock(m);
+	first = !h->ends_come;
+	h->ends_come = true;
+	mount_unlock(m);
+	if (!first)
+		return;
+	hydrate_ahead(m, h->node, c, 0, 1);
+	hydrate_ahead(m, h->node, c, content_size(c) - 1, 1);
+}
+
 static int lend(void *past, const struct extent *e, uint64_t from, uint8_t *to, size_t len)
 {
 	return past_get(past, e, from, to, len);
@@ -486,6 +487,7 @@ static ssize_t read_content(struct mount *m, struct handle *h, struct content *c
 	while ((got = read_here(m, c, data, len, off)) == -ENODATA) {
 		int rc = bytes_come(m, h->node, c, off, len, false, w);
 
+		fetch_ends(m, h, c);
 		if (rc == -ESTALE)
 			rc = follow_read_on_for(m, h->node);
 		if (ballast_is_short(rc) && w)
@@ -778,38 +780,109 @@ off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence)
 	return damaged ? -EIO : if_lost(m, h->node, c, content_seek(c, off, whence));
 }
 
+/* ---- copies ---- */
+
 #define COPY_PIECE (1u << 20)
+#define COPY_BYTES_MOST (64u << 20) /* moved in one call */
+#define COPY_MOST (UINT64_C(1) << 30)
 
-static ssize_t copy_piece(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off,
-			  uint8_t *piece, size_t len, pid_t tid, struct awaited *w)
+/* Where in which files, and how much of it is done. */
+struct copy {
+	struct handle *from, *to;
+	uint64_t from_off, to_off, len;
+	pid_t tid;
+	struct awaited *awaited;
+	uint64_t done, moved; /* bytes; those that were not referred to */
+};
+
+/* Of a file that is finished: whether one is torn by its header could not be seen in a copy by reference. */
+static struct content *finished_ref(struct mount *m, struct node *n)
 {
-	ssize_t got = file_read(m, from, piece, len, from_off, w);
+	struct content *c = NULL;
 
-	return got > 0 ? file_write(m, to, piece, (size_t)got, to_off, tid, false, w) : got;
+	mount_lock(m);
+	if (!n->file->damaged && file_is_sealed(m, n, mount_now(m)))
+		c = content_ref(n->file->live);
+	mount_unlock(m);
+	return c;
+}
+
+static ssize_t copy_references(struct mount *m, const struct copy *x, const struct extents *refs)
+{
+	scoped(content_unref) struct content *c = NULL;
+	struct node *n = x->to->node;
+	uint64_t off = x->to_off + x->done, len = extents_bytes(refs);
+	int rc = change_begin(m, n, &(struct change){.tid = x->tid, .from = off}, &c);
+
+	if (rc < 0)
+		return rc;
+	rc = content_is_whole(c) ? 0 : bytes_come(m, n, c, off, len, true, x->awaited);
+	if (rc == -EAGAIN) {
+		change_put_off(m, n);
+		return rc;
+	}
+	if (rc == 0)
+		rc = content_refer(c, off, refs);
+	change_end(m, n, x->to->kill_priv);
+	return rc < 0 ? rc : (ssize_t)len;
+}
+
+static ssize_t copy_bytes(struct mount *m, const struct copy *x, size_t len)
+{
+	scoped(free) uint8_t *piece = malloc(len);
+	ssize_t got = piece ? file_read(m, x->from, piece, len, x->from_off + x->done, x->awaited) : -ENOMEM;
+
+	return got > 0 ? file_write(m, x->to, piece, (size_t)got, x->to_off + x->done, x->tid, false, x->awaited) : got;
+}
+
+/* Is it worth ending here?  The next call may find the chunk whole that this one would have to fetch a part of. */
+static bool ends_early(struct content *from, const struct copy *x, uint64_t len)
+{
+	uint64_t at = x->from_off + x->done;
+
+	return x->done && (x->moved + len > COPY_BYTES_MOST || (from && !content_has(from, at, at + len)));
+}
+
+/* The next piece; 0: there is none, or it is left to the next call. */
+static ssize_t copy_some(struct mount *m, struct copy *x)
+{
+	scoped(content_unref) struct content *from = finished_ref(m, x->from->node);
+	scoped(extents_fini) struct extents refs = EXTENTS_EMPTY;
+	uint64_t off = x->from_off + x->done, at = x->from_off + x->len;
+	int rc = from ? content_stored(from, off, x->len - x->done, &at, &refs) : 0;
+	ssize_t put;
+
+	if (rc < 0)
+		return rc;
+	if (at == off)
+		return copy_references(m, x, &refs);
+	if (at - off > COPY_PIECE)
+		at = off + COPY_PIECE;
+	if (ends_early(from, x, at - off))
+		return 0;
+	put = copy_bytes(m, x, at - off);
+	x->moved += put > 0 ? (uint64_t)put : 0;
+	return put;
 }
 
 ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,
 		  pid_t tid, struct awaited *w)
 {
-	size_t sum = 0, most = len < (64u << 20) ? len : (64u << 20);
-	scoped(free) uint8_t *piece = malloc(COPY_PIECE);
+	struct copy x = {.from = from, .to = to, .from_off = from_off, .to_off = to_off, .tid = tid, .awaited = w,
+			 .len = len < UINT32_MAX ? len : UINT32_MAX}; /* what an answer can tell */
 	ssize_t put = 1;
 
-	if (!piece)
-		return -ENOMEM;
-	while (sum < most && put > 0) {
-		size_t want = most - sum < COPY_PIECE ? most - sum : COPY_PIECE;
-
-		put = copy_piece(m, from, from_off + sum, to, to_off + sum, piece, want, tid, w);
+	while (put > 0 && x.done < x.len && x.done < COPY_MOST) {
+		put = copy_some(m, &x);
 		if (put > 0)
-			sum += (size_t)put;
+			x.done += (uint64_t)put;
 	}
-	if (sum == 0 || put >= 0)
-		return sum ? (ssize_t)sum : put;
+	if (x.done == 0 || put >= 0)
+		return x.done ? (ssize_t)x.done : put;
 	if (w) { /* what it waits for now the next call asks for again */
 		mount_lock(m);
 		hydrate_leave(w);
 		mount_unlock(m);
 	}
-	return (ssize_t)sum;
+	return (ssize_t)x.done;
 }

@@ -25,6 +25,7 @@ struct handle {
 	bool writes, appends;
 	bool kill_priv; /* a write drops set-id bits: it was not root who opened it */
 	bool past_cache; /* bytes were written that the kernel's cache may not have seen */
+	bool ends_come; /* the first and the last chunk were asked for */
 	struct reading reading;
 };
 
@@ -50,7 +51,10 @@ int file_truncate(struct mount *m, uint64_t id, uint64_t size, pid_t tid);
 int file_fsync(struct mount *m, struct handle *h);
 int file_allocate(struct mount *m, struct handle *h, int mode, uint64_t off, uint64_t len, pid_t tid);
 off_t file_seek(struct mount *m, struct handle *h, off_t off, int whence);
-/* Ends early, with what was copied, where it would have to wait. */
+/*
+ * What the source has in the store the destination gets as references (fs/cache/refer.c), the rest as bytes.
+ * Ends early, with what was copied, where it would have to wait.
+ */
 ssize_t file_copy(struct mount *m, struct handle *from, uint64_t from_off, struct handle *to, uint64_t to_off, size_t len,
 		  pid_t tid, struct awaited *w);
 

@@ -177,6 +177,8 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 /* For a compaction: which ranges of a restored content are here; the sealed version; the counters. */
 void note_present(struct note *w, const struct node *n);
 void note_view(struct note *w, const struct node *n);
+/* Bytes of c, a content of n, that are absent and not the base's.  Between the content and what of it is present. */
+void note_referred(struct note *w, const struct node *n, struct content *c);
 /* JOURNAL_PRESERVED, JOURNAL_PRESENT, JOURNAL_ABSENT (of no view). */
 void note_range(struct note *w, enum journal_type type, uint64_t id, uint32_t version, uint32_t view, uint64_t off,
 		uint64_t len);

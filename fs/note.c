@@ -131,6 +131,16 @@ void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, u
 	note_add(w, JOURNAL_MAPPED, &body);
 }
 
+void note_referred(struct note *w, const struct node *n, struct content *c)
+{
+	scoped(need_fini) struct need x = {.n = 0};
+
+	if (content_referred(c, &x) < 0)
+		w->entries.failed = true;
+	for (size_t i = 0; i < x.n; i++)
+		note_mapped(w, n->id, content_version(c), 0, x.offs[i], &x.extents.v[i]);
+}
+
 /* The sealed version as a view: its size, and where those of its bytes are that the content has no more. */
 void note_view(struct note *w, const struct node *n)
 {
@@ -160,6 +170,7 @@ void note_older(struct note *w, const struct node *n)
 	struct content *c = view_content(n->file->sealed);
 
 	note_content_of(w, n, content_version(c), true);
+	note_referred(w, n, c);
 	note_present_of(w, n, c);
 	note_view(w, n);
 }

@@ -9,19 +9,22 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "fs/cache/map.h"
 #include "fs/file.h"
 
 #define COMPACT_BYTES (UINT64_C(8) << 20)
 #define COMPACT_AGAIN_NS (5 * NS_PER_S) /* after one that failed: the disk may be full */
 #define JOURNAL_NAME "journal"
+#define CONTENT_PATH "contents/%02x/%016llx.%u"
 #define DEPTH_MOST 4096 /* of directories: a path has no more */
 /* More than one journal can tell of, and few enough for many damaged ones among 2^33. */
-#define CONTENT_PATH "contents/%02x/%016llx.%u"
 #define COUNTERS_LOST (UINT64_C(1) << 28)
 
-struct old_extent {
-	uint64_t off;
-	struct extent e;
+/* What a content has of its bytes. */
+struct old_bytes {
+	bool in_part;          /* made of what the store has: what is not present is absent */
+	struct ranges present;
+	struct map *referred;  /* what was absent at last, and comes from elsewhere than the base's */
 };
 
 /* A version of a file that the journal knows. */
@@ -30,21 +33,18 @@ struct old_view {
 	uint64_t size;
 	int64_t mtime_ns, ctime_ns;
 	struct ranges side;
-	struct old_extent *mapped; /* what of it only the store has */
-	size_t mapped_n;
-	bool of_store;             /* its content, if that is not the newest */
-	struct ranges present;
+	struct need mapped;     /* what of it only the store has */
+	struct old_bytes bytes; /* of its content, if that is not the newest */
 };
 
 struct old_file {
 	UT_hash_handle hh;
 	uint64_t id, home;
 	uint32_t version;     /* newest content */
-	bool of_store;        /* made of what the store has */
 	bool dirty, sealed;   /* changed since it was made; and sealed since, */
 	bool synced;          /* ... by who asked for it as it is */
 	uint64_t sealed_size; /* with so many bytes */
-	struct ranges present;
+	struct old_bytes bytes;
 	struct old_view view; /* newest named one; number 0: none */
 	char *name;           /* for people; NULL: not known */
 };
@@ -59,13 +59,18 @@ struct replay {
 	uint64_t tree;
 };
 
+static void old_bytes_fini(struct old_bytes *b)
+{
+	ranges_fini(&b->present);
+	map_unref(b->referred);
+	*b = (struct old_bytes){.in_part = false};
+}
+
 static void old_view_fini(struct old_view *v)
 {
-	for (size_t i = 0; i < v->mapped_n; i++)
-		free(v->mapped[i].e.data);
-	free(v->mapped);
+	need_fini(&v->mapped);
 	ranges_fini(&v->side);
-	ranges_fini(&v->present);
+	old_bytes_fini(&v->bytes);
 	*v = (struct old_view){.number = 0};
 }
 
@@ -77,7 +82,7 @@ void replay_free(struct replay *r)
 		return;
 	HASH_ITER(hh, r->files, x, next) {
 		HASH_DEL(r->files, x);
-		ranges_fini(&x->present);
+		old_bytes_fini(&x->bytes);
 		old_view_fini(&x->view);
 		free(x->name);
 		free(x);
@@ -151,17 +156,16 @@ static int read_content(struct replay *r, struct reader *in)
 	if (x->view.number && x->view.version == version) { /* it is in the store, or told of anew behind this */
 		old_view_fini(&x->view);
 	} else if (x->view.number && x->view.version == x->version) { /* not of the newest any more */
-		ranges_fini(&x->view.present);
-		x->view.present = x->present;
-		x->view.of_store = x->of_store;
-		x->present = RANGES_EMPTY;
+		old_bytes_fini(&x->view.bytes);
+		x->view.bytes = x->bytes;
+		x->bytes = (struct old_bytes){.in_part = false};
 	}
+	old_bytes_fini(&x->bytes);
 	x->version = version;
 	x->home = read_u64(in);
-	x->of_store = read_u8(in);
-	x->dirty = !x->of_store;
+	x->bytes.in_part = read_u8(in);
+	x->dirty = !x->bytes.in_part;
 	x->sealed = false;
-	ranges_fini(&x->present);
 	return 0;
 }
 
@@ -221,40 +225,58 @@ static int read_sealed(struct replay *r, struct reader *in)
 	return 0;
 }
 
+/* Bytes of the content itself, which it has no more (or never had). */
+static int refers(struct old_bytes *b, uint64_t off, const struct extent *e)
+{
+	uint64_t end = off + e->length;
+	int rc = b->in_part ? 0 : ranges_add(&b->present, 0, UINT64_MAX);
+
+	b->in_part = true;
+	if (rc == 0)
+		rc = ranges_remove(&b->present, off, end);
+	if (rc == 0)
+		rc = map_own(&b->referred, 1);
+	if (rc < 0)
+		return rc;
+	(void)map_remove(b->referred, off, end);
+	return map_put(&b->referred, off, e);
+}
+
+/* e->data stays the reader's. */
+static int read_extent(struct reader *in, struct extent *e)
+{
+	const uint8_t *hash;
+
+	e->kind = read_u8(in);
+	e->length = read_u64(in);
+	hash = read_bytes(in, sizeof(e->hash.b));
+	e->place.pack = read_u64(in);
+	e->place.offset = read_u32(in);
+	e->place.stored = read_u32(in);
+	e->place.codec = read_u8(in);
+	if (e->kind == EXTENT_INLINE)
+		e->data = (uint8_t *)read_bytes(in, e->length);
+	if (in->bad)
+		return -EBADMSG;
+	memcpy(e->hash.b, hash, sizeof(e->hash.b));
+	return 0;
+}
+
 static int read_mapped(struct replay *r, struct reader *in)
 {
 	struct old_file *x = old_file(r, read_u64(in));
 	uint32_t version = read_u32(in), number = read_u32(in);
-	struct old_extent o = {.off = read_u64(in)};
-	const uint8_t *hash, *data = NULL;
-	struct old_extent *grown;
-	struct old_view *v;
+	uint64_t off = read_u64(in);
+	struct extent e = {.length = 0};
+	int rc = x ? read_extent(in, &e) : -ENOMEM;
 
-	if (!x)
-		return -ENOMEM;
-	o.e.kind = read_u8(in);
-	o.e.length = read_u64(in);
-	hash = read_bytes(in, sizeof(o.e.hash.b));
-	o.e.place.pack = read_u64(in);
-	o.e.place.offset = read_u32(in);
-	o.e.place.stored = read_u32(in);
-	o.e.place.codec = read_u8(in);
-	if (o.e.kind == EXTENT_INLINE)
-		data = read_bytes(in, o.e.length);
-	if (in->bad)
-		return -EBADMSG;
-	memcpy(o.e.hash.b, hash, sizeof(o.e.hash.b));
-	v = old_view(x, version, number);
-	grown = realloc(v->mapped, (v->mapped_n + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	v->mapped = grown;
-	if (data && !(o.e.data = malloc(o.e.length)))
-		return -ENOMEM;
-	if (data)
-		memcpy(o.e.data, data, o.e.length);
-	v->mapped[v->mapped_n++] = o;
-	return 0;
+	if (rc == 0 && e.length > UINT64_MAX - off)
+		rc = -EBADMSG;
+	if (rc < 0)
+		return rc;
+	if (number)
+		return need_add(&old_view(x, version, number)->mapped, off, &e);
+	return version == x->version ? refers(&x->bytes, off, &e) : 0;
 }
 
 static int read_range(struct replay *r, struct reader *in, enum journal_type type)
@@ -269,8 +291,8 @@ static int read_range(struct replay *r, struct reader *in, enum journal_type typ
 		return ranges_add(&old_view(x, version, view)->side, off, off + len);
 	if (version != x->version)
 		return 0;
-	return type == JOURNAL_PRESENT ? ranges_add(&x->present, off, off + len)
-				       : ranges_remove(&x->present, off, off + len);
+	return type == JOURNAL_PRESENT ? ranges_add(&x->bytes.present, off, off + len)
+				       : ranges_remove(&x->bytes.present, off, off + len);
 }
 
 static int each_entry(void *arg, uint8_t type, const uint8_t *body, size_t len)
@@ -458,19 +480,11 @@ static int apply_name(struct mount *m, const struct run_item *item, struct fault
 	return 0;
 }
 
-/* Where the bytes are that the content has no more.  If that is lost, so is the view: what was committed stays. */
-static int recall(struct node *n, const struct old_view *v)
+static int adopt_bytes(struct mount *m, struct node *n, uint32_t version, const struct old_bytes *b, struct content **out,
+		       struct fault *f)
 {
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < v->mapped_n; i++)
-		rc = view_recall(n->file->sealed, v->mapped[i].off, &v->mapped[i].e);
-	if (rc != -EBADMSG)
-		return rc;
-	log_warn("cache: the last sealed version of inode %llx (%s) is incomplete; its last committed one stays",
-		 (unsigned long long)n->id, node_name(n));
-	view_unref(take(&n->file->sealed));
-	return 0;
+	return content_adopt(m->contents, n->id, version, &n->file->stored, b->referred, b->in_part ? &b->present : NULL, out,
+			     f);
 }
 
 static int adopt_view(struct mount *m, struct node *n, struct old_file *x, struct fault *f)
@@ -480,19 +494,21 @@ static int adopt_view(struct mount *m, struct node *n, struct old_file *x, struc
 	int rc = 0;
 
 	if (x->view.version != x->version) {
-		rc = content_adopt(m->contents, x->id, x->view.version, &n->file->stored,
-				   x->view.of_store ? &x->view.present : NULL, &older, f);
+		rc = adopt_bytes(m, n, x->view.version, &x->view.bytes, &older, f);
 		if (rc < 0)
 			return rc == -ENOENT ? 0 : rc; /* it was in the store by then */
 		c = older;
 	}
-	rc = view_adopt(c, x->view.number, x->view.size, &x->view.side, &n->file->sealed);
+	rc = view_adopt(c, x->view.number, x->view.size, &x->view.side, &x->view.mapped, &n->file->sealed);
+	if (rc == -EBADMSG)
+		log_warn("cache: the last sealed version of inode %llx (%s) is incomplete; its last committed one stays",
+			 (unsigned long long)n->id, node_name(n));
 	if (rc < 0)
-		return rc == -ENOENT ? 0 : rc; /* its side file went when it was in the store */
+		return rc == -ENOENT || rc == -EBADMSG ? 0 : rc; /* a side file goes when all is in the store */
 	n->file->sealed_attr = n->attr;
 	n->file->sealed_attr.mtime_ns = x->view.mtime_ns;
 	n->file->sealed_attr.ctime_ns = x->view.ctime_ns;
-	return recall(n, &x->view);
+	return 0;
 }
 
 /* Of a file that was being written: its last note is older than its last write. */
@@ -541,7 +557,7 @@ static bool may_lack(const struct old_file *x, struct content *c)
 	struct range r = {.to = 0};
 	uint64_t here = 0;
 
-	while (ranges_next(&x->present, r.to, content_size(c), &r))
+	while (ranges_next(&x->bytes.present, r.to, content_size(c), &r))
 		here += r.to - r.from;
 	return content_bytes(c) < here;
 }
@@ -564,7 +580,7 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 	file->version = x->version;
 	if (r->gaps && !x->dirty)
 		return 0; /* that it was changed may have been told in a gap; the store has what is certain */
-	rc = content_adopt(m->contents, x->id, x->version, &file->stored, x->of_store ? &x->present : NULL, &file->live, f);
+	rc = adopt_bytes(m, n, x->version, &x->bytes, &file->live, f);
 	if (rc == -ENOENT && !x->dirty)
 		return 0; /* evicted since */
 	if (rc == -ENOENT && n->links == 0 && r->gaps) {
@@ -580,7 +596,7 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 		return rc;
 	if (!x->dirty)
 		return adopt_clean(n);
-	if (r->gaps && x->of_store && may_lack(x, file->live)) {
+	if (r->gaps && x->bytes.in_part && may_lack(x, file->live)) {
 		if (salvage_as(m, x->id, x->version, ".partial"))
 			log_warn("cache: what may be unsent of %s is kept as salvage/%016llx.%u.partial; its last commit stays",
 				 node_name(n), (unsigned long long)x->id, x->version);
@@ -788,7 +804,7 @@ static bool is_partial(const struct mount *m, const struct old_file *x)
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), CONTENT_PATH, (unsigned)(x->id & 0xff), (unsigned long long)x->id, x->version);
-	return (x->of_store && !ranges_has(&x->present, 0, x->sealed_size)) ||
+	return (x->bytes.in_part && !ranges_has(&x->bytes.present, 0, x->sealed_size)) ||
 	       fstatat(m->cache_fd, path, &st, 0) < 0 || (uint64_t)st.st_size != x->sealed_size;
 }
 
@@ -806,6 +822,12 @@ static bool salvage_unsent(struct mount *m, const struct old_file *x)
 	return true;
 }
 
+/* A copy may be nothing but references to the store. */
+static bool is_any_here(const struct old_file *x)
+{
+	return !x->bytes.in_part || x->sealed_size == 0 || ranges_meets(&x->bytes.present, 0, x->sealed_size);
+}
+
 int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fault *f)
 {
 	struct sweep s = {.r = r, .m = m};
@@ -816,7 +838,7 @@ int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fa
 	if (rc < 0)
 		return rc;
 	for (struct old_file *x = r ? r->files : NULL; x; x = x->hh.next)
-		if (x->dirty && x->sealed)
+		if (x->dirty && x->sealed && is_any_here(x))
 			s.moved += salvage_unsent(m, x);
 	rc = content_dir_sweep(m->contents, r ? sweep_keeps : NULL, &s);
 	*moved = s.moved;
@@ -833,6 +855,8 @@ static void compact_file(struct note *w, const struct node *n)
 	if (older)
 		note_older(w, n);
 	note_content(w, n, f->stored_size || !f->changed);
+	if (f->changed)
+		note_referred(w, n, f->live);
 	note_present(w, n); /* also of a whole one: what is not told of is absent */
 	if (!f->changed)
 		return;

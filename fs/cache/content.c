@@ -228,8 +228,41 @@ static int adopt_present(struct content *c, const struct ranges *present, uint64
 	return rc;
 }
 
+/* The base's chunks where it is they that are absent: `referred` took the place of the others. */
+static int map_base(struct content *c, const struct extents *base, const struct map *referred)
+{
+	scoped(ranges_fini) struct ranges all = RANGES_EMPTY;
+	int rc = ranges_copy(&c->absent, &all);
+
+	for (size_t i = 0; rc == 0 && i < map_count(referred); i++)
+		rc = ranges_remove(&c->absent, referred->v[i].off, map_entry_end(&referred->v[i]));
+	if (rc == 0)
+		rc = map_absent(c, base);
+	ranges_fini(&c->absent);
+	c->absent = all;
+	all = RANGES_EMPTY;
+	return rc;
+}
+
+static int map_referred(struct content *c, const struct map *referred)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < map_count(referred); i++) {
+		const struct map_entry *m = &referred->v[i];
+
+		if (!ranges_meets(&c->absent, m->off, map_entry_end(m)))
+			continue;
+		rc = map_absent_entry(c, m->off, &m->e);
+		c->refers = true;
+	}
+	content_refresh(c, NEVER);
+	return rc;
+}
+
 int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base,
-		  const struct ranges *present, struct content **out, struct fault *f)
+		  const struct map *referred, const struct ranges *present, struct content **out,
+		  struct fault *f)
 {
 	struct content *c;
 	struct stat st;
@@ -239,14 +272,17 @@ int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const st
 		return rc;
 	rc = fstat(c->fd, &st) < 0 ? -errno : 0;
 	if (rc == 0) {
-		uint64_t size = (uint64_t)st.st_size, of_base = extents_bytes(base);
+		uint64_t size = (uint64_t)st.st_size;
+		uint64_t end = MAX(extents_bytes(base), map_end(referred));
 
 		atomic_store(&c->size, size);
 		content_account(c, (int64_t)st.st_blocks * 512);
-		rc = adopt_present(c, present, MIN(size, of_base));
+		rc = adopt_present(c, present, MIN(size, end));
 	}
 	if (rc == 0)
-		rc = map_absent(c, base);
+		rc = map_base(c, base, referred);
+	if (rc == 0)
+		rc = map_referred(c, referred);
 	if (rc < 0) {
 		close_content(c, false);
 		return fault_errno(f, rc, "cache: content %u of inode %llx", version,
@@ -458,10 +494,18 @@ static uint64_t map_lose(struct content *c, uint64_t from, uint64_t to)
 	return low;
 }
 
+void content_note_written(struct content *c, uint64_t from, uint64_t to)
+{
+	uint64_t stamp = atomic_load(&c->stamp) + 1;
+
+	c->written[stamp % WRITES_KEPT] = (struct range){.from = from, .to = to};
+	atomic_store_explicit(&c->stamp, stamp, memory_order_release);
+	atomic_store_explicit(&c->in_sequence, false, memory_order_release);
+}
+
 /* After it did, or may have in part (done < 0). */
 static int change_end(struct content *c, uint64_t from, uint64_t to, int done)
 {
-	uint64_t stamp = atomic_load(&c->stamp) + 1;
 	bool came = ranges_meets(&c->absent, from, to);
 	int rc = done;
 
@@ -469,15 +513,12 @@ static int change_end(struct content *c, uint64_t from, uint64_t to, int done)
 		rc = ranges_remove(&c->absent, from, to);
 	if (rc == 0 && came)
 		content_note_present(c, from, to);
-	c->written[stamp % WRITES_KEPT] = (struct range){.from = from, .to = to};
-	atomic_store_explicit(&c->stamp, stamp, memory_order_release);
-	atomic_store_explicit(&c->in_sequence, false, memory_order_release);
+	content_note_written(c, from, to);
 	content_refresh(c, map_lose(c, from, to));
 	return rc;
 }
 
-/* Beyond the size nothing is absent: the journal has to know before the file grows again. */
-static void grow_begin(struct content *c)
+void content_grow_begin(struct content *c)
 {
 	uint64_t size = content_size(c);
 
@@ -518,7 +559,7 @@ static int write_at(struct content *c, const void *data, size_t len, uint64_t of
 	if (rc < 0)
 		return rc;
 	if (end > size)
-		grow_begin(c);
+		content_grow_begin(c);
 	put = pwrite_all(content_file(c), data, len, off);
 	atomic_fetch_add(&c->writes, 1);
 	rc = put < 0 ? (int)put : 0;
@@ -590,7 +631,7 @@ static int shrink(struct content *c, uint64_t size)
 
 static int grow(struct content *c, uint64_t size)
 {
-	grow_begin(c);
+	content_grow_begin(c);
 	if (ftruncate(content_file(c), (off_t)size) < 0)
 		return -errno;
 	grow_end(c, size);
@@ -631,7 +672,7 @@ static int allocate(struct content *c, uint64_t off, uint64_t len, int mode)
 	if (rc < 0)
 		return rc;
 	if (grows)
-		grow_begin(c);
+		content_grow_begin(c);
 	rc = fallocate(content_file(c), mode, (off_t)off, (off_t)len) < 0 ? -errno : 0;
 	if (zeroes)
 		rc = change_end(c, off, to, rc);

@@ -67,7 +67,7 @@ int content_dir_sweep(struct content_dir *d, bool (*keep)(void *arg, uint64_t id
  *   preserved  before bytes of a view change: its side file has them now
  *   mapped     before bytes of a view change that only the store has from then on (e is lent)
  *   present    after bytes are there; before a file first grows over its old end (to UINT64_MAX)
- * Those of views are told of the newest view only: an older one belongs to a commit in flight,
+ * With view 0 `mapped` is of the content itself, see content_refer().  Those of views are told of the newest view only: an older one belongs to a commit in flight,
  * which a restart makes anew from the newest.
  */
 struct content_notes {
@@ -91,11 +91,14 @@ int content_of_extents(struct content_dir *d, uint64_t id, uint32_t version,
 		       struct fault *f);
 /*
  * After a replay: the file exists; its size is its own; present as told (NULL: all).  `base`
- * says where absent bytes come from; the map has nothing else until content_map() says so.
+ * says where absent bytes come from, but for those that `referred` (NULL: none) has, which was
+ * told of later; the map has nothing else until content_map() says so.
  * -ENOENT: no such file.
  */
+struct map;
 int content_adopt(struct content_dir *d, uint64_t id, uint32_t version, const struct extents *base,
-		  const struct ranges *present, struct content **out, struct fault *f);
+		  const struct map *referred, const struct ranges *present, struct content **out,
+		  struct fault *f);
 /*
  * The store has a longer version of a content that nobody here ever wrote: from `from` on, where an
  * extent of the new list begins, its bytes lie where `extents` (the whole list) says; what is here
@@ -164,6 +167,7 @@ struct need {
 	size_t n;
 };
 int content_needs(struct content *c, uint64_t off, uint64_t len, bool for_write, struct need *out);
+int need_add(struct need *n, uint64_t off, const struct extent *e); /* a copy of it */
 void need_fini(struct need *n);
 SCOPE_VAL(struct need, need_fini)
 /*
@@ -185,6 +189,22 @@ int content_give_up(struct content *c, const struct map_entry *v, size_t n);
 int content_punch(struct content *c);
 
 bool content_has(struct content *c, uint64_t from, uint64_t to); /* every byte of [from, to) present */
+
+/* ---- references: a copy that moves no byte ---- */
+/*
+ * The first run of adjacent extents of [off, off+len) that the store has, whole, as the content
+ * is now: copies, and *at: its offset.  n = 0: none, and *at = off+len.  Short ones whose bytes
+ * are here are left out, since they are cheaper to copy than to fetch.
+ */
+int content_stored(struct content *c, uint64_t off, uint64_t len, uint64_t *at,
+		   struct extents *out);
+/*
+ * From now on the bytes from `off` on are those of x, absent.  A change as a write is: views keep
+ * what they had, -ENODATA as content_write().  Failed, nothing has changed.
+ */
+int content_refer(struct content *c, uint64_t off, const struct extents *x);
+/* For the journal's compaction: what of it is absent still. */
+int content_referred(struct content *c, struct need *out);
 
 /* ---- streaming: what an uploader may take while the file is written ---- */
 /*
@@ -210,16 +230,12 @@ int content_map(struct content *c, uint64_t stamp, uint64_t off, const struct ex
 /* Name what the content holds now.  Cheap: nothing is copied, the map is shared. */
 int content_view(struct content *c, struct view **out);
 /*
- * After a replay: a view of `size` bytes that has a side file with these ranges (n = 0: none);
- * its map is the content's.
+ * After a replay: a view of `size` bytes, of which its side file has these ranges (n = 0: there is
+ * none), the store alone has `mapped`, as the journal was told, and the content has the rest.
+ * -EBADMSG: some of it is nowhere.  -ENOENT: the side file has gone.
  */
 int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side,
-	       struct view **out);
-/*
- * After view_adopt(): what the journal was told by `mapped`.  0, -ENOMEM; -EBADMSG: the view is
- * lost.
- */
-int view_recall(struct view *v, uint64_t off, const struct extent *e);
+	       const struct need *mapped, struct view **out);
 /*
  * For the journal's compaction: copies of what was told by `preserved`, by `mapped` and by
  * `present`.

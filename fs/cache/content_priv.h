@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What content.c, fill.c, punch.c, view.c and content_dir.c know of each other.
+ * What content.c, fill.c, punch.c, refer.c, view.c and content_dir.c know of each other.
  *
  * I4: absent bytes are in the map: that is where they come from.  So one map serves for "the
  *     store has this" and "fetch it from there"; a partly absent chunk is never written over.
@@ -51,6 +51,7 @@ struct content {
 	atomic_uint holds; /* above 1 it changes without the lock */
 	struct map *map;
 	struct ranges absent, going; /* going: absent, and its blocks are not given back yet */
+	bool refers;       /* absent bytes may be such as only content_refer() told of */
 	uint64_t told; /* the journal knows that from here on all is present; NEVER */
 	struct range written[WRITES_KEPT]; /* by stamp: the latest over bytes that were there */
 	struct view *views;
@@ -94,6 +95,10 @@ int content_file(struct content *c);
 bool content_is_cut(struct content *c); /* by others: its file is shorter than what was put into it */
 void content_note_present(struct content *c, uint64_t from, uint64_t to);
 void content_recount(struct content *c); /* its blocks */
+/* Bytes that were there are others now. */
+void content_note_written(struct content *c, uint64_t from, uint64_t to);
+/* Beyond the size nothing is absent: the journal has to know before the file grows again. */
+void content_grow_begin(struct content *c);
 /* `mapped` and the flags, after the map (lost_from: lowest offset it lost) or absent changed. */
 void content_refresh(struct content *c, uint64_t lost_from);
 /*
@@ -104,7 +109,6 @@ int content_learn(struct content *c, uint64_t off, const struct extent *e);
 
 /* fill.c, under c's lock: would this write leave part of an absent chunk behind? */
 bool content_cuts_absent(struct content *c, uint64_t from, uint64_t to);
-int need_add(struct need *n, const struct map_entry *m); /* a copy */
 
 /* punch.c, under c's lock: give the blocks of `going` back.  Before bytes come into the file. */
 int punch_now(struct content *c);

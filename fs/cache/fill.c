@@ -15,9 +15,9 @@ void need_fini(struct need *n)
 }
 
 /* Not extents_add(), which joins runs of zeros: these are not adjacent. */
-int need_add(struct need *n, const struct map_entry *m)
+int need_add(struct need *n, uint64_t off, const struct extent *e)
 {
-	const struct extents one = {.v = (struct extent *)&m->e, .n = 1};
+	const struct extents one = {.v = (struct extent *)e, .n = 1};
 	scoped(extents_fini) struct extents copy = EXTENTS_EMPTY;
 	uint64_t *offs = realloc(n->offs, (n->n + 1) * sizeof(*offs));
 	struct extent *v;
@@ -33,7 +33,7 @@ int need_add(struct need *n, const struct map_entry *m)
 		return -ENOMEM;
 	v[n->n] = copy.v[0];
 	copy.v[0].data = NULL; /* handed over */
-	n->offs[n->n] = m->off;
+	n->offs[n->n] = off;
 	n->extents.n = n->extents.cap = ++n->n;
 	return 0;
 }
@@ -140,7 +140,7 @@ static int need_entry(struct content *c, const struct map_entry *m, struct need 
 	case EXTENT_INLINE:
 		return fill(c, m->e.data, m->off, map_entry_end(m));
 	default:
-		return need_add(out, m);
+		return need_add(out, m->off, &m->e);
 	}
 }
 

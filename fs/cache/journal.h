@@ -38,7 +38,10 @@ enum journal_type {
 	JOURNAL_PRESENT = 7,   /* id, version, off, len */
 	JOURNAL_COUNTER = 10,  /* ids and pack names below this may have been used */
 	JOURNAL_DIRTY = 11,    /* id: open for writing; its size and times are the file's own */
-	/* id, version, view number, off, extent: bytes of the view that only the store has */
+	/*
+	 * id, version, view number, off, extent: bytes of the view that only the store has; view 0: of the
+	 * content, which are absent from now on
+	 */
 	JOURNAL_MAPPED = 13,
 	JOURNAL_UNNAMED = 14, /* id: its named version is in the store */
 	JOURNAL_TREE = 15,    /* of a slot: the record whose tree the entries lie over, all before and behind it */

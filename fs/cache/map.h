@@ -41,6 +41,11 @@ static inline size_t map_count(const struct map *m)
 {
 	return m ? m->n : 0;
 }
+/* Where the last one ends; 0: there is none. */
+static inline uint64_t map_end(const struct map *m)
+{
+	return map_count(m) ? map_entry_end(&m->v[m->n - 1]) : 0;
+}
 /* First entry that ends behind `off`; map_count() if none does. */
 size_t map_find(const struct map *m, uint64_t off);
 bool map_meets(const struct map *m, uint64_t from, uint64_t to);

@@ -96,7 +96,19 @@ static int open_side(struct view *v, int flags)
 	return flags & O_CREAT ? content_dir_missed(v->content->dir, -errno) : -errno;
 }
 
-static int adopt_side(struct view *v, const struct ranges *side)
+/* Absent or changed since, without a copy because the store had it. */
+static bool is_elsewhere(const struct view *v, uint64_t from, uint64_t to)
+{
+	struct range r = {.to = from};
+
+	while (ranges_next_gap(&v->side, r.to, to, &r))
+		if (ranges_meets(&v->content->absent, r.from, r.to) ||
+		    ranges_meets(&v->changed, r.from, r.to))
+			return true;
+	return false;
+}
+
+static int adopt_changed(struct view *v, const struct ranges *side, const struct need *mapped)
 {
 	int rc = side->n ? open_side(v, 0) : 0;
 
@@ -104,30 +116,32 @@ static int adopt_side(struct view *v, const struct ranges *side)
 		rc = ranges_copy(side, &v->side);
 	if (rc == 0)
 		rc = ranges_copy(side, &v->changed);
+	for (size_t i = 0; rc == 0 && i < mapped->n; i++)
+		rc = ranges_add(&v->changed, mapped->offs[i],
+				mapped->offs[i] + mapped->extents.v[i].length);
 	return rc;
 }
 
-/*
- * What the content got behind the view's end is no matter of the view's; a chunk across it
- * would be absent.
- */
-static int adopt_map(struct view *v)
+/* What the content got instead, or behind the view's end, is no matter of the view's. */
+static int adopt_map(struct view *v, const struct need *mapped)
 {
 	struct range gap = {.to = 0};
+	int rc = map_own(&v->map, v->changed.n + 1);
 
-	if (map_meets(v->map, v->size, NEVER)) {
-		if (map_own(&v->map, 1) < 0)
-			return -ENOMEM;
-		(void)map_remove(v->map, v->size, NEVER);
-	}
-	while (map_next_gap(v->map, gap.to, v->size, &gap))
-		if (ranges_meets(&v->content->absent, gap.from, gap.to))
-			return -EBADMSG;
-	return 0;
+	if (rc < 0)
+		return rc;
+	(void)map_remove(v->map, v->size, NEVER);
+	for (size_t i = 0; i < v->changed.n; i++)
+		(void)map_remove(v->map, v->changed.v[i].from, v->changed.v[i].to);
+	for (size_t i = 0; rc == 0 && i < mapped->n; i++)
+		rc = map_put(&v->map, mapped->offs[i], &mapped->extents.v[i]);
+	while (rc == 0 && map_next_gap(v->map, gap.to, v->size, &gap))
+		rc = is_elsewhere(v, gap.from, gap.to) ? -EBADMSG : 0;
+	return rc;
 }
 
 int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct ranges *side,
-	       struct view **out)
+	       const struct need *mapped, struct view **out)
 {
 	struct view *v = NULL;
 	int rc;
@@ -135,8 +149,8 @@ int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct r
 	pthread_mutex_lock(&c->lock);
 	rc = make(c, size, number, &v);
 	if (rc == 0) {
-		rc = adopt_side(v, side);
-		rc = rc == 0 ? adopt_map(v) : rc;
+		rc = adopt_changed(v, side, mapped);
+		rc = rc == 0 ? adopt_map(v, mapped) : rc;
 		if (rc < 0)
 			fd_close(take_fd(&v->side_fd)); /* it is not ours to delete */
 	}
@@ -145,34 +159,6 @@ int view_adopt(struct content *c, uint32_t number, uint64_t size, const struct r
 		*out = v;
 	else
 		view_unref(v);
-	return rc;
-}
-
-/* Absent, or changed since without a copy because the store had it. */
-static bool is_elsewhere(const struct view *v, uint64_t from, uint64_t to)
-{
-	struct range r = {.to = from};
-
-	if (ranges_meets(&v->content->absent, from, to))
-		return true;
-	while (ranges_next(&v->changed, r.to, to, &r))
-		if (!ranges_has(&v->side, r.from, r.to))
-			return true;
-	return false;
-}
-
-int view_recall(struct view *v, uint64_t off, const struct extent *e)
-{
-	struct range gap;
-	int rc;
-
-	pthread_mutex_lock(&v->content->lock);
-	rc = ranges_add(&v->changed, off, off + e->length);
-	if (rc == 0)
-		rc = map_put(&v->map, off, e);
-	if (rc == 0 && map_next_gap(v->map, off, off + e->length, &gap))
-		rc = -EBADMSG; /* they would be read from the content, which has others now */
-	pthread_mutex_unlock(&v->content->lock);
 	return rc;
 }
 
@@ -186,7 +172,7 @@ int view_mapped(struct view *v, struct need *out)
 		const struct map_entry *m = &v->map->v[i];
 
 		if (is_elsewhere(v, m->off, map_entry_end(m)))
-			rc = need_add(&n, m);
+			rc = need_add(&n, m->off, &m->e);
 	}
 	pthread_mutex_unlock(&v->content->lock);
 	if (rc == 0) {

@@ -44,6 +44,7 @@ struct told {
 	uint32_t view;
 	struct ranges present, side;
 	struct need mapped;
+	struct map *referred;
 };
 
 struct world {
@@ -169,8 +170,15 @@ static void tell_mapped(void *arg, uint64_t id, uint32_t version, uint32_t view,
 {
 	struct world *w = arg;
 
+	if (view == 0) {
+		check(w, ranges_remove(&w->told.present, off, off + e->length) == 0);
+		check(w, map_own(&w->told.referred, 1) == 0);
+		(void)map_remove(w->told.referred, off, off + e->length);
+		check(w, map_put(&w->told.referred, off, e) == 0);
+		return;
+	}
 	told_of(w, view);
-	check(w, need_add(&w->told.mapped, &(struct map_entry){.off = off, .e = *e}) == 0);
+	check(w, need_add(&w->told.mapped, off, e) == 0);
 }
 
 static void open_dir(struct world *w)
@@ -431,6 +439,32 @@ static void room_is_made(struct world *w)
 		check(w, content_punch(w->c) == 0);
 }
 
+/* What the store has of it, or of another file, somewhere else in it. */
+static void a_reference(struct world *w)
+{
+	static uint8_t data[SPACE];
+	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
+	uint64_t from = roll(w, w->size + 1), len = roll(w, w->size - from + 1), at, off;
+
+	if (roll(w, 3) == 0) {
+		len = roll(w, 3 * PIECE_MOST);
+		random_bytes(w, data, len);
+		store_bytes(w, data, len, &x);
+	} else {
+		check(w, content_stored(w->c, from, len, &at, &x) == 0);
+		check(w, x.n ? at >= from && at + extents_bytes(&x) <= from + len : at == from + len);
+		len = extents_bytes(&x);
+		memcpy(data, w->data + at, len);
+	}
+	if (len == 0)
+		return;
+	off = roll(w, SPACE - len + 1);
+	if (roll(w, 8))
+		hydrate(w, off, len, true);
+	if (content_refer(w->c, off, &x) == 0)
+		model_write(w, data, len, off);
+}
+
 static void a_view(struct world *w)
 {
 	struct held *h = &w->views[w->view_n];
@@ -541,14 +575,12 @@ static void a_restart(struct world *w)
 	content_dir_free(take(&w->d));
 
 	open_dir(w);
-	check(w, content_adopt(w->d, ID, 7, &w->committed, &w->told.present, &w->c, NULL) == 0);
+	check(w, content_adopt(w->d, ID, 7, &w->committed, w->told.referred, &w->told.present, &w->c, NULL) == 0);
 	if (goes_on) {
 		if (w->told.view != number) /* nothing changed since it was named */
 			told_of(w, number);
-		check(w, view_adopt(w->c, number, newest.size, &w->told.side, &newest.v) == 0);
-		for (size_t i = 0; i < w->told.mapped.n; i++)
-			check(w, view_recall(newest.v, w->told.mapped.offs[i],
-					     &w->told.mapped.extents.v[i]) == 0);
+		check(w, view_adopt(w->c, number, newest.size, &w->told.side, &w->told.mapped,
+				    &newest.v) == 0);
 		w->views[w->view_n++] = newest;
 	} else {
 		told_of(w, w->told.view + 1); /* the next one starts afresh */
@@ -585,6 +617,7 @@ static void end(struct world *w, struct folder *folder)
 	ranges_fini(&w->told.present);
 	ranges_fini(&w->told.side);
 	need_fini(&w->told.mapped);
+	map_unref(w->told.referred);
 }
 
 static void step(struct world *w)
@@ -594,7 +627,7 @@ static void step(struct world *w)
 		unsigned weight;
 	} calls[] = {{a_write, 30},        {a_write_that_fails, 3},
 		     {a_truncation, 4},    {a_hole, 4},
-		     {a_read, 10},         {a_view, 10},
+		     {a_read, 10},         {a_reference, 10}, {a_view, 10},
 		     {room_is_made, 8},    {a_read_of_what_is_lent, 6},
 		     {a_commit, 8},        {an_upload_starts, 12},
 		     {a_stream_starts, 6}, {an_upload_ends, 18},

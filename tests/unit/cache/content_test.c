@@ -161,7 +161,7 @@ static void a_missing_file_is_told_by_name(void **state)
 	struct rig r;
 
 	rig_open(&r, *state);
-	assert_int_equal(content_adopt(r.d, ID, 9, &none, NULL, &c, &f), -ENOENT);
+	assert_int_equal(content_adopt(r.d, ID, 9, &none, NULL, NULL, &c, &f), -ENOENT);
 	assert_null(c);
 	assert_non_null(strstr(f.text, "contents/12/000000000000ab12.9"));
 	rig_end(&r);
@@ -676,8 +676,8 @@ static void a_view_and_its_content_are_adopted_as_they_were(void **state)
 	rig_end(&r);
 
 	rig_open(&r, *state);
-	assert_int_equal(content_adopt(r.d, ID, 3, &none, NULL, &r.c, NULL), 0);
-	assert_int_equal(view_adopt(r.c, number, 10, &side, &v), 0);
+	assert_int_equal(content_adopt(r.d, ID, 3, &none, NULL, NULL, &r.c, NULL), 0);
+	assert_int_equal(view_adopt(r.c, number, 10, &side, &(struct need){.n = 0}, &v), 0);
 	assert_int_equal(content_dir_sweep(r.d, NULL, NULL), 0);
 	assert_view_is(v, "0123456789");
 	assert_int_equal(content_read(r.c, got, 16, 0), 8);
@@ -700,7 +700,7 @@ static void a_view_whose_side_file_is_gone_is_not_adopted(void **state)
 
 	rig_new(&r, *state, "0123456789");
 	assert_int_equal(ranges_add(&side, 2, 4), 0);
-	assert_int_equal(view_adopt(r.c, 4, 10, &side, &v), -ENOENT);
+	assert_int_equal(view_adopt(r.c, 4, 10, &side, &(struct need){.n = 0}, &v), -ENOENT);
 	assert_null(v);
 	rig_end(&r);
 }
@@ -725,7 +725,7 @@ static void what_was_told_present_is_and_the_rest_is_fetched(void **state)
 	rig_end(&r);
 
 	rig_open(&r, *state);
-	assert_int_equal(content_adopt(r.d, ID, 3, &x, &present, &r.c, NULL), 0);
+	assert_int_equal(content_adopt(r.d, ID, 3, &x, NULL, &present, &r.c, NULL), 0);
 	assert_int_equal(content_size(r.c), 500);
 	assert_int_equal(content_mapped(r.c),
 			 100); /* the middle one may be changed, for all that is known */

@@ -5,6 +5,8 @@
  */
 #include "tests/unit/fs/rig.h"
 
+#include "fs/evict.h"
+
 #include <linux/fs.h>
 #include <time.h>
 
@@ -138,6 +140,39 @@ static void write_one(struct machine *x, struct model *m, struct model_name *e)
 	}
 }
 
+/* As cp(1); of a file that is in the store only, a reference. */
+static void copy_one(struct machine *x, struct model *m, struct model_name *from, struct model_name *to)
+{
+	struct model_file *file;
+	struct handle *a, *b;
+	char in[16], out[16];
+	bool dies = dice(m, 4) == 0;
+	pid_t pid = dies ? NOBODY : getpid();
+	size_t len;
+
+	if (!from->live || from->live == to->live)
+		return;
+	len = strlen(m->files[from->live].live);
+	path_of(m, from, in);
+	path_of(m, to, out);
+	if (!to->live) {
+		assert_true(m->files_n < FILES_MOST - 1);
+		name_leads_to(to, ++m->files_n);
+	}
+	file = &m->files[to->live];
+	a = do_open(x, in, O_RDONLY);
+	b = do_open(x, out, O_CREAT | O_WRONLY | O_TRUNC);
+	assert_int_equal(file_copy(&x->m, a, 0, b, 0, len, pid, NULL), len);
+	do_close(x, b, pid);
+	do_close(x, a, pid);
+	strcpy(file->live, m->files[from->live].live);
+	file->finished = !dies;
+	if (!dies) {
+		strcpy(file->whole, file->live);
+		file->ever = true;
+	}
+}
+
 static void unlink_one(struct machine *x, struct model *m, struct model_name *e)
 {
 	char path[16];
@@ -204,7 +239,7 @@ static void kill_and_go_on(struct machine *x, struct model *m)
 
 static void step(struct rig *r, struct machine *x, struct model *m)
 {
-	unsigned what = dice(m, 24);
+	unsigned what = dice(m, 30);
 
 	if (what < 9)
 		write_one(x, m, any_name(m));
@@ -220,6 +255,10 @@ static void step(struct rig *r, struct machine *x, struct model *m)
 		forget_all(x);
 	else if (what < 22)
 		kill_and_go_on(x, m);
+	else if (what < 26)
+		copy_one(x, m, any_name(m), any_name(m));
+	else if (what < 27)
+		(void)evict_some(&x->m, UINT64_MAX / 2);
 	else {
 		machine_sync(x);
 		publish(m);
