@@ -38,45 +38,16 @@ struct follower {
 	uint64_t asked, answered; /* by follow_read_on(): looks begun, looks ended */
 	uint64_t looking_since_ns, looked_at_ns, failing_since_ns;
 	char error[256];
-	/* under ears_lock, which is held for one call into the kernel */
-	pthread_mutex_t ears_lock;
-	struct follow_ears ears;
-	bool armed;
 };
 
 /* ---- telling the kernel ---- */
 
 static void tell_one(struct follower *w, const struct tell *t)
 {
-	pthread_mutex_lock(&w->ears_lock);
-	if (w->armed && t->name)
-		w->ears.name(w->ears.arg, t->id, t->name);
-	else if (w->armed)
-		w->ears.inode(w->ears.arg, t->id, t->from);
-	pthread_mutex_unlock(&w->ears_lock);
-}
-
-void follow_arm(struct mount *m, const struct follow_ears *ears)
-{
-	struct follower *w = m->follower;
-
-	if (!w)
-		return;
-	pthread_mutex_lock(&w->ears_lock);
-	w->ears = *ears;
-	w->armed = true;
-	pthread_mutex_unlock(&w->ears_lock);
-}
-
-void follow_disarm(struct mount *m)
-{
-	struct follower *w = m->follower;
-
-	if (!w)
-		return;
-	pthread_mutex_lock(&w->ears_lock);
-	w->armed = false;
-	pthread_mutex_unlock(&w->ears_lock);
+	if (t->name)
+		ears_name(&w->m->ears, t->id, t->name);
+	else
+		ears_inode(&w->m->ears, t->id, t->from);
 }
 
 /* ---- one look ---- */
@@ -224,7 +195,6 @@ int follow_new(struct mount *m, uint64_t number, struct fault *f)
 		return fault_errno(f, -ENOMEM, "follower");
 	*w = (struct follower){.m = m, .number = number, .stop = {.fn = stop, .arg = w}, .looked_at_ns = mount_now(m)};
 	(void)pthread_mutex_init(&w->lock, NULL);
-	(void)pthread_mutex_init(&w->ears_lock, NULL);
 	cond_init(&w->wake);
 	cond_init(&w->looked);
 	m->follower = w;
@@ -272,7 +242,6 @@ void follow_free(struct mount *m)
 	(void)pthread_cond_destroy(&w->wake);
 	(void)pthread_cond_destroy(&w->looked);
 	(void)pthread_mutex_destroy(&w->lock);
-	(void)pthread_mutex_destroy(&w->ears_lock);
 	free(w);
 }
 

@@ -4,8 +4,7 @@
  * changes), moves the mount to the newest good moment (move.h), and tells the kernel what to forget.
  *
  * I1: what is shown is never older than what was shown, but after a reset, which is a record of its own.
- * I2: the kernel is told with no lock held that a request could want: it may wait for one to be answered.
- * I3: nothing is told any more once follow_disarm() has returned.
+ * How the kernel is told: fs/ears.h.
  *
  * Thread: any, without the mount's lock, unless it is said.  All do nothing in a mount that does not follow.
  */
@@ -17,20 +16,10 @@
 /* How long the kernel believes what it was answered: an answer under way may be older than what it is told. */
 #define FOLLOW_CACHE_S 1.0
 
-/* Whom to tell of what is to be forgotten: see struct tell. */
-struct follow_ears {
-	void (*name)(void *arg, uint64_t dir, const char *name);
-	void (*inode)(void *arg, uint64_t id, int64_t from);
-	void *arg;
-};
-
 /* `number`: the log's newest record so far.  Does nothing yet. */
 int follow_new(struct mount *m, uint64_t number, struct fault *f);
 /* Starts the thread; after a daemon's fork. */
 int follow_run(struct mount *m, struct fault *f);
-void follow_arm(struct mount *m, const struct follow_ears *ears);
-/* While requests are still answered: it waits for what is just being told. */
-void follow_disarm(struct mount *m);
 /* Ends the thread, whatever it waits for; after lanes_stop(). */
 void follow_free(struct mount *m);
 

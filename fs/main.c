@@ -266,7 +266,7 @@ static int begin(struct program *p, struct fault *f)
 		rc = watch_signals(p, f);
 	if (rc == 0)
 		return 0;
-	follow_disarm(m);
+	ears_disarm(&m->ears);
 	ctl_close(p->ctl, rc, f);
 	session_free(p->session);
 	mount_give_up(m);
@@ -283,7 +283,7 @@ static int end(struct program *p)
 
 	if (m->opts.foreground)
 		supervisor_tell("STOPPING=1\nSTATUS=unmounted; the rest is sent");
-	follow_disarm(m);
+	ears_disarm(&m->ears);
 	file_release_all(m);
 	utab_remove(m->opts.dir); /* not later: who unmounted waits, and may mount something else here */
 	if (!ctl_ending(p->ctl, &deadline, &discard))

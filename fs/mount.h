@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "fs/cache/content.h"
 #include "fs/cache/journal.h"
+#include "fs/ears.h"
 #include "fs/lane/lane.h"
 #include "fs/node.h"
 #include "fs/past.h"
@@ -72,6 +73,7 @@ struct mount {
 	int lock_fd;         /* flock on the cache */
 	char socket[108];    /* the control socket's path */
 	char story[128];     /* how it started, for people */
+	struct ears ears;    /* has a lock of its own */
 
 	pthread_mutex_t lock;
 

@@ -10,7 +10,6 @@
 #include <sys/sysmacros.h>
 
 #include "base/log.h"
-#include "fs/follow.h"
 #include "fs/fuse.h"
 #include "fs/ops.h"
 #include "fs/park.h"
@@ -182,7 +181,7 @@ int session_new(struct mount *m, struct session **out, struct fault *f)
 	rc = park_new(m, f);
 	if (rc < 0)
 		return rc;
-	follow_arm(m, &(struct follow_ears){.name = forget_name, .inode = forget_inode, .arg = s});
+	ears_arm(&m->ears, &(struct ears_calls){.name = forget_name, .inode = forget_inode, .arg = s});
 	*out = take(&s);
 	return 0;
 }
@@ -264,7 +263,7 @@ int session_serve(struct session *s, struct fault *f)
 
 void session_stop(struct session *s)
 {
-	follow_disarm(s->m); /* while requests are still answered */
+	ears_disarm(&s->m->ears); /* while requests are still answered */
 	fuse_session_exit(s->fuse);
 	(void)pthread_kill(s->server, SIGUSR1); /* the loop sits in a sem_wait() */
 }

@@ -707,6 +707,7 @@ int mount_start(struct mount *m, struct fault *f)
 	m->clock = &clock_system;
 	m->cache_fd = m->lock_fd = -1;
 	(void)pthread_mutex_init(&m->lock, NULL);
+	ears_init(&m->ears);
 	nodes_init(&m->nodes);
 	m->past = past_new();
 	m->death_detection = death_probe();
@@ -762,4 +763,5 @@ void mount_fini(struct mount *m)
 	fd_close(take_fd(&m->cache_fd));
 	fd_close(take_fd(&m->lock_fd));
 	(void)pthread_mutex_destroy(&m->lock);
+	ears_fini(&m->ears);
 }

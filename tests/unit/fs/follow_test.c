@@ -49,7 +49,7 @@ static void pair_open(struct pair *p, struct rig *r)
 	*p = (struct pair){.writer = machine_new(r)};
 	machine_sync(p->writer);
 	p->reader = reader_new(r);
-	follow_arm(&p->reader->m, &(struct follow_ears){.name = hear_name, .inode = hear_inode, .arg = &p->heard});
+	ears_arm(&p->reader->m.ears, &(struct ears_calls){.name = hear_name, .inode = hear_inode, .arg = &p->heard});
 }
 
 static void pair_close(struct pair *p)
@@ -167,7 +167,7 @@ static void only_what_is_new_and_known_is_told(void **state)
 	assert_non_null(strstr(p.heard.text, "name a;"));
 	assert_null(strstr(p.heard.text, "name b;"));
 	p.heard = (struct heard){.n = 0};
-	follow_disarm(&p.reader->m);
+	ears_disarm(&p.reader->m.ears);
 	do_put(p.writer, "c", "x");
 	passes_on(&p);
 	assert_string_equal(p.heard.text, "");
@@ -557,7 +557,7 @@ static void a_request_that_the_kernel_waits_for_does_not_wait_for_the_telling(vo
 	do_put(p.writer, "a", "1");
 	passes_on(&p);
 	assert_follows(&p);
-	follow_arm(&p.reader->m, &(struct follow_ears){.name = wait_for_a_request, .inode = hear_nothing, .arg = &k});
+	ears_arm(&p.reader->m.ears, &(struct ears_calls){.name = wait_for_a_request, .inode = hear_nothing, .arg = &k});
 	assert_int_equal(do_unlink(p.writer, "a"), 0);
 	machine_sync(p.writer);
 	begin = clock_mono(&clock_system);
@@ -565,7 +565,7 @@ static void a_request_that_the_kernel_waits_for_does_not_wait_for_the_telling(vo
 	follow_read_on(&p.reader->m); /* answered before it is told */
 	while (!k.told && clock_mono(&clock_system) - begin < 50 * NS_PER_S)
 		(void)sched_yield();
-	follow_disarm(&p.reader->m);
+	ears_disarm(&p.reader->m.ears);
 	assert_int_equal(k.told, 1);
 	assert_true(clock_mono(&clock_system) - begin < 50 * NS_PER_S); /* a wait that was given up lasts 60 */
 	pair_close(&p);
