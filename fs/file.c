@@ -13,6 +13,7 @@
 #include "fs/follow.h"
 #include "fs/look.h"
 #include "fs/past.h"
+#include "fs/revert.h"
 #include "fs/stream.h"
 #include "fs/track/death.h"
 
@@ -208,6 +209,15 @@ static void file_hold(struct node *n, bool hold)
 	}
 }
 
+/* Now it has this content. */
+static void file_put(struct node *n, struct content *c)
+{
+	file_hold(n, false);
+	content_unref(n->file->live);
+	n->file->live = c;
+	file_hold(n, n->opens);
+}
+
 /* O_TRUNC: an empty version; what was sealed stays as a view of the old one. */
 static int file_restart(struct mount *m, struct node *n, uint64_t now, struct note *w)
 {
@@ -222,10 +232,7 @@ static int file_restart(struct mount *m, struct node *n, uint64_t now, struct no
 		rc = content_new(m->contents, n->id, ++f->version, &fresh, &fault);
 	if (rc < 0)
 		return rc;
-	file_hold(n, false);
-	content_unref(f->live);
-	f->live = fresh;
-	file_hold(n, n->opens);
+	file_put(n, fresh);
 	f->damaged = false;
 	f->only_grown = false;
 	note_content(w, n, false);
@@ -363,6 +370,7 @@ static void file_seals(struct mount *m, struct node *n, uint64_t now, bool pid0,
 
 static void file_killed(struct file *f, uint64_t now, pid_t tid, pid_t tgid)
 {
+	f->stays_killed = false;
 	f->facts.killed_ns = now;
 	f->writer_tid = tid;
 	f->writer_tgid = tgid;
@@ -403,8 +411,10 @@ void file_release(struct mount *m, struct handle *h)
 
 	mount_lock(m);
 	list_remove(&h->open);
-	if (h->writes)
+	if (h->writes) {
 		writer_goes(n->file, h->appends, mount_now(m));
+		revert_kick(m);
+	}
 	if (--n->opens == 0) {
 		file_hold(n, false);
 		file_drop_stale(n);
@@ -427,6 +437,44 @@ void file_release_all(struct mount *m)
 			return;
 		file_release(m, (struct handle *)((char *)first - offsetof(struct handle, open)));
 	}
+}
+
+/* ---- what a killed writer left (fs/revert.h) ---- */
+
+bool file_is_left_killed(const struct mount *m, const struct node *n, uint64_t now)
+{
+	const struct file *f = n->file;
+
+	return f->facts.killed_ns && !f->facts.writers_open && !f->damaged && n->names && !file_is_sealed(m, n, now) &&
+	       !file_is_log(m, n, now);
+}
+
+int file_go_back(struct mount *m, struct node *n, struct content *c, struct note *w)
+{
+	struct file *f = n->file;
+	struct view *v = NULL;
+	int rc = f->sealed && view_content(f->sealed) != c ? content_view(c, &v) : 0;
+
+	if (rc < 0)
+		return rc;
+	if (v) {
+		view_unref(f->sealed);
+		f->sealed = v;
+	}
+	file_put(n, content_ref(c));
+	f->changed = f->live_is_sealed = f->sealed;
+	f->only_grown = true;
+	f->looked = false;
+	f->stale = false;
+	f->facts = (struct seal_facts){.last_write_ns = 0};
+	f->writer_tid = f->writer_tgid = 0;
+	n->attr.mtime_ns = f->sealed ? f->sealed_attr.mtime_ns : f->stored_mtime_ns;
+	n->attr.ctime_ns = clock_wall(m->clock);
+	n->attr_dirty = true;
+	file_changes(m, n, mount_now(m));
+	note_node(w, n);
+	note_file(w, n);
+	return 0;
 }
 
 /* ---- bytes ---- */

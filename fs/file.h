@@ -80,6 +80,10 @@ bool file_ever_sealed(const struct mount *m, const struct node *n, uint64_t now)
 int file_name_sealed(struct node *n);
 /* Lets go of a content that another slot has replaced, if nobody reads it. */
 void file_drop_stale(struct node *n);
+/* Did a killed writer leave it unsealed, and no other has it open? */
+bool file_is_left_killed(const struct mount *m, const struct node *n, uint64_t now);
+/* Such a file has c again, which holds what it was when it was last sealed: here, or in the base. */
+int file_go_back(struct mount *m, struct node *n, struct content *c, struct note *w);
 /* Makes live's content if there is none yet. */
 int file_content(struct mount *m, struct node *n, struct note *w);
 

@@ -23,6 +23,7 @@
 #include "fs/file.h"
 #include "fs/follow.h"
 #include "fs/opts.h"
+#include "fs/revert.h"
 #include "fs/session.h"
 #include "fs/start.h"
 #include "fs/supervisor.h"
@@ -262,6 +263,8 @@ static int begin(struct program *p, struct fault *f)
 		rc = ctl_run(p->ctl, f);
 	if (rc == 0)
 		rc = follow_run(m, f);
+	if (rc == 0)
+		rc = revert_run(m, f);
 	if (rc == 0)
 		rc = watch_signals(p, f);
 	if (rc == 0)

@@ -33,6 +33,7 @@ struct mount_opts {
 	char *cache; /* directory; NULL: chosen from the store id */
 	uint64_t cache_size; /* bytes; 0: no limit but the disk's */
 	bool fsync_remote;
+	bool revert_killed; /* see revert.h */
 	enum restore_from restore;
 	uint64_t restore_number;
 	enum follow follow;
@@ -109,6 +110,8 @@ struct mount {
 	struct park *park;
 	/* see follow.h; NULL: it does not */
 	struct follower *follower;
+	/* see revert.h; NULL: none */
+	struct reverter *reverter;
 };
 
 static inline bool mount_in_group(const struct mount *m)
@@ -188,6 +191,8 @@ void note_mapped(struct note *w, uint64_t id, uint32_t version, uint32_t view, u
 void note_unnamed(struct note *w, const struct node *n);
 /* The content of a sealed version that is not the live one's.  Before note_content(). */
 void note_older(struct note *w, const struct node *n);
+/* All of that which holds of a file's content as it is. */
+void note_file(struct note *w, const struct node *n);
 void note_counters(struct note *w, uint64_t inodes, uint64_t packs);
 void note_writer(struct note *w, const struct mount *m);
 /* A slot's: which record's tree its changes lie over.  An item of a run as it is; value NULL: it is removed. */

@@ -73,6 +73,7 @@ struct file {
 	bool looked;              /* ... whether it is torn too, since it was written last */
 	const char *torn_why;     /* a constant, while facts.torn */
 	bool torn_told;           /* the log has it */
+	bool stays_killed;        /* it could not go back to what it was (revert.h) */
 	uint64_t append_since_ns; /* all open writers have O_APPEND since then */
 	unsigned appenders;   /* of facts.writers_open */
 	unsigned writing;     /* writes under way */

@@ -238,6 +238,26 @@ void note_sealed(struct note *w, const struct node *n, uint32_t view, uint64_t s
 	note_add(w, JOURNAL_SEALED, &body);
 }
 
+void note_file(struct note *w, const struct node *n)
+{
+	const struct file *f = n->file;
+	bool older = f->sealed && view_content(f->sealed) != f->live;
+
+	if (older)
+		note_older(w, n);
+	note_content(w, n, f->stored_size || !f->changed);
+	if (f->changed)
+		note_referred(w, n, f->live);
+	note_present(w, n); /* also of a whole one: what is not told of is absent */
+	if (!f->changed)
+		return;
+	note_dirty(w, n);
+	if (f->sealed && !f->live_is_sealed && !older)
+		note_view(w, n);
+	if (f->live_is_sealed || f->facts.clean_close_ns >= f->facts.last_write_ns)
+		note_sealed(w, n, 0, file_size(n), &n->attr);
+}
+
 int note_done(struct mount *m, struct note *w)
 {
 	int rc = !buf_ok(&w->entries) ? -ENOMEM : w->entries.len ? journal_add_many(m->journal, &w->entries) : 0;

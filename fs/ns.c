@@ -393,6 +393,23 @@ int ns_rmdir(struct mount *m, uint64_t dir_id, const char *text)
 	return rc;
 }
 
+int ns_name_back(struct mount *m, struct name *e, struct node *n, struct node *to)
+{
+	struct note w = NOTE_EMPTY;
+
+	drop_name_of(m, e->dir, n, &w);
+	name_set(m, e, to);
+	if (to) {
+		to->names++;
+		inode_changed(m, to);
+		note_node(&w, to);
+	}
+	dir_changed(m, e->dir);
+	note_name(&w, e);
+	note_node(&w, e->dir);
+	return note_done(m, &w);
+}
+
 static bool is_inside(struct mount *m, const struct node *what, const struct node *dir)
 {
 	for (; dir; dir = node_parent(&m->nodes, dir))

@@ -45,6 +45,8 @@ int ns_unlink(struct mount *m, uint64_t dir, const char *name);
 int ns_rmdir(struct mount *m, uint64_t dir, const char *name);
 /* flags: 0, RENAME_NOREPLACE, RENAME_EXCHANGE */
 int ns_rename(struct mount *m, uint64_t dir, const char *name, uint64_t to_dir, const char *to_name, unsigned flags);
+/* Under lock: e, a name of the file n, leads to `to` from now on, or (NULL) nowhere. */
+int ns_name_back(struct mount *m, struct name *e, struct node *n, struct node *to);
 /* *out is the caller's. */
 int ns_readlink(struct mount *m, uint64_t id, char **out);
 

@@ -97,6 +97,11 @@ static int opt_fsync(struct mount_opts *o, const char *v)
 	o->fsync_remote = strcmp(v, "remote") == 0;
 	return o->fsync_remote || strcmp(v, "local") == 0 ? 0 : -EINVAL;
 }
+static int opt_on_kill(struct mount_opts *o, const char *v)
+{
+	o->revert_killed = strcmp(v, "revert") == 0;
+	return o->revert_killed || strcmp(v, "keep") == 0 ? 0 : -EINVAL;
+}
 static int opt_restore(struct mount_opts *o, const char *v)
 {
 	static const char *const words[] = {[RESTORE_GOOD] = "good", [RESTORE_NEWEST] = "newest", [RESTORE_EMPTY] = "empty"};
@@ -259,6 +264,7 @@ static const struct opt {
 	{"cache_size", "SIZE", opt_cache_size, "contents that the store has are dropped beyond it (half the free disk)"},
 	{"full", "wait|enospc:SECONDS", opt_full, "what writers do when there is no room: wait, or fail after so long"},
 	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
+	{"on_kill", "keep|revert", opt_on_kill, "a file whose writer was killed: stays as it is, or is what it was before (keep)"},
 	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
 	{"ro", NULL, opt_ro, "look, change nothing; follows the writer"},
 	{"follow", "good|newest|off", opt_follow, "with ro: the moment that is shown as a writer goes on (good)"},

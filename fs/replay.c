@@ -847,26 +847,6 @@ int replay_discard(struct replay *r, struct mount *m, unsigned *moved, struct fa
 
 /* ---- compaction ---- */
 
-static void compact_file(struct note *w, const struct node *n)
-{
-	const struct file *f = n->file;
-	bool older = f->sealed && view_content(f->sealed) != f->live;
-
-	if (older)
-		note_older(w, n);
-	note_content(w, n, f->stored_size || !f->changed);
-	if (f->changed)
-		note_referred(w, n, f->live);
-	note_present(w, n); /* also of a whole one: what is not told of is absent */
-	if (!f->changed)
-		return;
-	note_dirty(w, n);
-	if (f->sealed && !f->live_is_sealed && !older)
-		note_view(w, n);
-	if (f->live_is_sealed || f->facts.clean_close_ns >= f->facts.last_write_ns)
-		note_sealed(w, n, 0, file_size(n), &n->attr);
-}
-
 static void compact_notes(struct note *w, struct mount *m)
 {
 	note_writer(w, m);
@@ -886,7 +866,7 @@ static void compact_notes(struct note *w, struct mount *m)
 		if (!node_is_dir(n) && n->names != n->links && !list_on(&n->dirty))
 			note_node(w, n); /* its public name is not the live one */
 		if (n->file && n->file->live && (n->names || n->links))
-			compact_file(w, n);
+			note_file(w, n);
 	}
 }
 

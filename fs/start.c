@@ -17,6 +17,7 @@
 #include "fs/file.h"
 #include "fs/follow.h"
 #include "fs/replay.h"
+#include "fs/revert.h"
 #include "fs/slot/attempt.h"
 #include "fs/track/death.h"
 #include "store/log.h"
@@ -752,6 +753,7 @@ void mount_fini(struct mount *m)
 		lanes_stop(m->lanes); /* ends what the committer may wait for */
 	committer_free(m);
 	follow_free(m);
+	revert_free(m);
 	lanes_free(take(&m->lanes));
 	nodes_fini(&m->nodes);
 	journal_close(take(&m->journal));

@@ -270,7 +270,11 @@ void view_reopen_tail(struct view *v);
 int view_map(struct view *v, uint64_t off, const struct extents *x);
 /* The whole file as extents; -EAGAIN while a range is unmapped. */
 int view_extents(struct view *v, struct extents *out);
-/* Can the view's bytes be read here (absent bytes have places in the map)?  For a local revert. */
+/* Can the view's bytes be read here (absent bytes have places in the map)? */
 ssize_t view_read(struct view *v, void *data, size_t len, uint64_t off); /* -ENODATA: absent here */
+/* Does its content hold what it did then, and no more? */
+bool view_is_current(struct view *v);
+/* `to`, which is empty, becomes what the view is: references to what the store has, bytes of the rest. */
+int view_copy(struct view *v, struct content *to);
 
 #endif

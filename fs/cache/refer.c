@@ -31,18 +31,19 @@ static int add_inside(const struct map_entry *m, uint64_t from, uint64_t to, str
 	return rc;
 }
 
-static int stored(const struct content *c, uint64_t from, uint64_t to, uint64_t *at,
-		  struct extents *out)
+/* c: whose cheap ones are left out; NULL: none are. */
+static int stored(const struct map *map, const struct content *c, uint64_t from, uint64_t to,
+		  uint64_t *at, struct extents *out)
 {
 	uint64_t end = to;
 	int rc = 0;
 
 	*at = to;
-	for (size_t i = map_find(c->map, from); rc == 0 && i < map_count(c->map); i++) {
-		const struct map_entry *m = &c->map->v[i];
+	for (size_t i = map_find(map, from); rc == 0 && i < map_count(map); i++) {
+		const struct map_entry *m = &map->v[i];
 		bool inside = m->e.kind == EXTENT_ZERO ||
 			      (m->off >= from && map_entry_end(m) <= to);
-		bool usable = m->off < to && inside && !is_cheap(c, m);
+		bool usable = m->off < to && inside && !(c && is_cheap(c, m));
 
 		if (out->n && (!usable || m->off != end || out->n == REFER_MOST))
 			break;
@@ -65,7 +66,7 @@ int content_stored(struct content *c, uint64_t off, uint64_t len, uint64_t *at, 
 	int rc;
 
 	pthread_mutex_lock(&c->lock);
-	rc = stored(c, off, off + len, &first, &x);
+	rc = stored(c->map, c, off, off + len, &first, &x);
 	pthread_mutex_unlock(&c->lock);
 	if (rc < 0)
 		return rc;
@@ -174,5 +175,47 @@ int content_referred(struct content *c, struct need *out)
 		*out = n;
 		n = (struct need){.n = 0};
 	}
+	return rc;
+}
+
+/* ---- a view as a content of its own ---- */
+
+#define COPY_PIECE (1u << 20)
+
+static int view_stored(struct view *v, uint64_t off, uint64_t *at, struct extents *out)
+{
+	int rc;
+
+	pthread_mutex_lock(&v->content->lock);
+	rc = stored(v->map, NULL, off, v->size, at, out);
+	pthread_mutex_unlock(&v->content->lock);
+	return rc;
+}
+
+/* The next piece, from the end of `to` on. */
+static int copy_some(struct view *v, struct content *to, uint8_t *piece)
+{
+	scoped(extents_fini) struct extents x = EXTENTS_EMPTY;
+	uint64_t off = content_size(to), at;
+	int rc = view_stored(v, off, &at, &x);
+	ssize_t n;
+
+	if (rc < 0)
+		return rc;
+	if (at == off)
+		return content_refer(to, off, &x);
+	n = view_read(v, piece, MIN(at - off, COPY_PIECE), off);
+	if (n > 0)
+		n = content_write(to, piece, (size_t)n, off, false, NULL);
+	return n < 0 ? (int)n : 0;
+}
+
+int view_copy(struct view *v, struct content *to)
+{
+	scoped(free) uint8_t *piece = malloc(COPY_PIECE);
+	int rc = piece ? 0 : -ENOMEM;
+
+	while (rc == 0 && content_size(to) < v->size)
+		rc = copy_some(v, to, piece);
 	return rc;
 }

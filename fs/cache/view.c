@@ -207,6 +207,16 @@ int view_side(struct view *v, struct ranges *out)
 	return rc;
 }
 
+bool view_is_current(struct view *v)
+{
+	bool is;
+
+	pthread_mutex_lock(&v->content->lock);
+	is = v->changed.n == 0 && content_size(v->content) == v->size;
+	pthread_mutex_unlock(&v->content->lock);
+	return is;
+}
+
 /* ---- before bytes change ---- */
 
 static int copy_by_hand(int from, int to, uint64_t off, uint64_t end)

@@ -6,6 +6,7 @@
 #include "tests/unit/fs/rig.h"
 
 #include "fs/evict.h"
+#include "fs/revert.h"
 
 #include <linux/fs.h>
 #include <time.h>
@@ -219,6 +220,23 @@ static void link_one(struct machine *x, struct model *m, struct model_name *from
 		name_leads_to(to, from->live);
 }
 
+/* -o on_kill=revert: what killed writers left is what the store says of it. */
+static void go_back(struct machine *x, struct model *m)
+{
+	if (!x->m.opts.revert_killed)
+		return;
+	while (revert_next(&x->m))
+		;
+	for (struct model_name *e = m->names; e < m->names + DIRS * NAMES; e++) {
+		struct model_file *file = &m->files[e->live];
+
+		if (e->live && !file->ever)
+			name_leads_to(e, e->cut ? 0 : e->base);
+		else if (e->live)
+			strcpy(file->live, file->whole);
+	}
+}
+
 /* ---- what must hold ---- */
 
 static void assert_tree(char *is, char *wanted)
@@ -234,6 +252,7 @@ static void kill_and_go_on(struct machine *x, struct model *m)
 	machine_restart(x);
 	for (struct model_name *e = m->names; e < m->names + DIRS * NAMES; e++)
 		e->cut = e->live == 0 && e->base != 0;
+	go_back(x, m);
 	assert_tree(tree_of(x, false), model_tree(m, false));
 }
 
@@ -273,7 +292,7 @@ static unsigned seed_of_run(void)
 	return given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
 }
 
-static void another_machine_gets_what_the_model_says(void **state)
+static void run(void **state, bool revert)
 {
 	struct model *m = calloc(1, sizeof(*m));
 	struct machine *x = machine_new(*state);
@@ -281,18 +300,32 @@ static void another_machine_gets_what_the_model_says(void **state)
 
 	print_message("# SEED=%u\n", seed);
 	m->seed = seed;
+	x->m.opts.revert_killed = revert;
 	assert_int_equal(do_make(x, "d", S_IFDIR | 0755, NULL), 0);
 	assert_int_equal(do_make(x, "e", S_IFDIR | 0755, NULL), 0);
-	for (int i = 0; i < STEPS; i++)
+	for (int i = 0; i < STEPS; i++) {
 		step(*state, x, m);
+		go_back(x, m);
+	}
 	machine_lose(x);
 	free(m);
+}
+
+static void another_machine_gets_what_the_model_says(void **state)
+{
+	run(state, false);
+}
+
+static void and_so_does_this_one_where_a_killed_save_is_taken_back(void **state)
+{
+	run(state, true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(another_machine_gets_what_the_model_says, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(and_so_does_this_one_where_a_killed_save_is_taken_back, rig_make, rig_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
