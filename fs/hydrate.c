@@ -84,7 +84,10 @@ static int failure_of(const struct fetch *x, int rc)
 	return rc == -ENOENT && h->m->opts.read_only ? -ESTALE : -EIO;
 }
 
-/* Under lock.  Those for whom all has come that they asked for, or failed to: nobody else is woken. */
+/*
+ * Under lock.  Those for whom all has come that they asked for, or failed to: nobody else is woken.  A range is
+ * on its way for the node; who waits for it in another version looks again, and tries himself.
+ */
 static void wake_awaiting(struct node *n, const struct fetch *x, const struct fetch_item *i)
 {
 	const struct hydration *h = x->arg;
@@ -97,7 +100,8 @@ static void wake_awaiting(struct node *n, const struct fetch *x, const struct fe
 		next = l->next;
 		if (w->off >= end || w->off + w->len <= i->off)
 			continue;
-		if (i->rc < 0 && x->rank == FETCH_NOW) /* after a prefetch that failed he tries himself */
+		/* After a prefetch that failed he tries himself, too. */
+		if (i->rc < 0 && x->rank == FETCH_NOW && w->version == content_version(h->content))
 			w->rc = failure_of(x, i->rc);
 		if (!i->rc && !w->keeps && past_has(h->m->past, i->extent))
 			past_hold(h->m->past, &w->held, i->extent);
@@ -152,10 +156,11 @@ static int claim(struct node *n, struct hydration *h)
 }
 
 /* Under lock.  False: all of it has come meanwhile. */
-static bool await(struct node *n, struct awaited *w, uint64_t off, uint64_t len)
+static bool await(struct node *n, const struct content *c, struct awaited *w, uint64_t off, uint64_t len)
 {
 	if (!ranges_meets(&n->file->fetching, off, off + len))
 		return false;
+	w->version = content_version(c);
 	w->off = off;
 	w->len = len;
 	list_append(&n->file->awaited, &w->on);
@@ -202,7 +207,7 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 	rc = claim(n, h);
 	fetches = h->fetch.n > 0;
 	n->pins += fetches;
-	if (rc == 0 && w && await(n, w, off, len))
+	if (rc == 0 && w && await(n, c, w, off, len))
 		rc = -EAGAIN;
 	mount_unlock(m);
 	if (fetches)

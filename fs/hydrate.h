@@ -14,6 +14,7 @@
 /* Somebody who waits for bytes of a file, which stays open meanwhile. */
 struct awaited {
 	struct list on; /* the file's; under lock, as all here */
+	uint32_t version; /* of the content that lacks them */
 	uint64_t off, len;
 	int rc;         /* what he asked for cannot be had; the next hydrate_start() says so */
 	bool keeps;     /* he wants it in the content, room or not */
