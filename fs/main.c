@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 
 #include "base/log.h"
 #include "base/oom.h"
@@ -22,6 +23,7 @@
 #include "fs/ctl.h"
 #include "fs/file.h"
 #include "fs/follow.h"
+#include "fs/fuse.h"
 #include "fs/opts.h"
 #include "fs/revert.h"
 #include "fs/session.h"
@@ -328,6 +330,12 @@ static int run(struct program *p)
 	return end(p);
 }
 
+/* One above the other would be found by nobody, and take the lower one's line of utab with it when it ends. */
+static bool is_mounted(const char *real, const struct stat *st)
+{
+	return st->st_ino == FUSE_ROOT_ID && getxattr(real, "user.holdfast.socket", NULL, 0) >= 0;
+}
+
 static int check_dir(struct mount_opts *o, char real[PATH_MAX])
 {
 	struct stat st;
@@ -344,6 +352,10 @@ static int check_dir(struct mount_opts *o, char real[PATH_MAX])
 	/* The kernel still knows the root of a mount whose program was killed: over it we would only hide it. */
 	if (statvfs(real, &fs) < 0 && errno == ENOTCONN) {
 		(void)fprintf(stderr, "holdfast mount: %s: what was mounted there has died; 'holdfast umount' removes it\n", real);
+		return VERB_FAILED;
+	}
+	if (is_mounted(real, &st)) {
+		(void)fprintf(stderr, "holdfast mount: %s: a store is mounted there already; 'holdfast umount' ends that\n", real);
 		return VERB_FAILED;
 	}
 	o->dir = real;

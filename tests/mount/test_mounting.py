@@ -23,6 +23,23 @@ def refusal(machine, **options):
     return str(e.value)
 
 
+# ---- one directory, one mount ----
+
+
+def test_a_mount_over_a_live_one_is_refused(machines, file_store):
+    a, b = machines(file_store).mount(), machines(file_store)
+    write_new(a.path / "a", b"x")
+    b.path = a.path
+    said = refusal(b, ro=True)
+    assert "a store is mounted there already" in said and str(a.path) in said
+    (a.path / "below").mkdir()
+    b.path = a.path / "below"
+    b.mount(ro=True)
+    b.umount()
+    a.renew()
+    assert (a.path / "a").read_bytes() == b"x"
+
+
 # ---- one cache, one mount ----
 
 
