@@ -9,6 +9,8 @@
 #define WAIT_MOST_NS        (10 * NS_PER_S)
 #define RETRY_AFTER_MOST_NS (300 * NS_PER_S) /* a store that asks for hours is asked again */
 #define LEFT_LEAST_NS       (20 * NS_PER_MS) /* no answer comes in less */
+#define STALL_FIRST_NS      (3 * NS_PER_S)
+#define STALL_MOST_NS       (20 * NS_PER_S)
 
 static uint64_t doubled(uint64_t first, unsigned tries)
 {
@@ -36,4 +38,13 @@ uint64_t retry_wait_ns(const struct retry *r)
 		return wait < r->left_ns ? wait : 0;
 	}
 	return wait < r->left_ns / 2 ? wait : r->left_ns / 2;
+}
+
+uint64_t retry_stall_ns(unsigned tries)
+{
+	uint64_t ns = STALL_FIRST_NS;
+
+	for (unsigned i = 1; i < tries && ns < STALL_MOST_NS; i++)
+		ns *= 2;
+	return ns < STALL_MOST_NS ? ns : STALL_MOST_NS;
 }

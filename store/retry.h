@@ -24,4 +24,11 @@ struct retry {
  */
 uint64_t retry_wait_ns(const struct retry *r);
 
+/*
+ * How long a try (the first is 1) of what only reads may see no byte either way before it is given up.  Short
+ * at first: one connection stands still, and another one moves.  Longer each time: the store is slow, and asking
+ * sooner would make it slower.
+ */
+uint64_t retry_stall_ns(unsigned tries);
+
 #endif

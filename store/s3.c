@@ -5,6 +5,7 @@
 #include "base/http.h"
 #include "base/sign.h"
 #include "store/objects.h"
+#include "store/retry.h"
 #include "store/s3_reply.h"
 #include "store/s3_request.h"
 #include "store/s3_site.h"
@@ -59,6 +60,12 @@ static size_t body_most(const struct object_req *r)
 	return ERROR_BODY_MOST;
 }
 
+/* A PUT may be all with the store, which says nothing while it is at it: the client's own bound. */
+static uint64_t stall_ms(const struct object_req *r)
+{
+	return r->op == OBJECT_PUT ? 0 : retry_stall_ns(r->priv.tries) / NS_PER_MS;
+}
+
 static int start(void *me, struct object_req *r)
 {
 	scoped(attempt_free) struct attempt *a = calloc(1, sizeof(*a));
@@ -81,6 +88,7 @@ static int start(void *me, struct object_req *r)
 		.dest = r->op == OBJECT_GET ? r->dest : NULL,
 		.dest_cap = r->len,
 		.most = body_most(r),
+		.stall_ms = stall_ms(r),
 		.pulse = object_pulse(r),
 		.done = answered,
 		.arg = a,

@@ -3,7 +3,7 @@
  * Fetches: a fetch becomes GETs, dealt out over the lanes; each chunk that comes is decoded,
  * checked against its hash and delivered.  A chunk that fails its check is asked for once more,
  * alone: the bytes may have been bent on the way.  A GET that is late gets a twin, and what comes
- * first is used.
+ * first is used; where both are late, the elder makes way for another.
  *
  * A fetch ends with its last item, on whichever lane that is; so a lane touches the fetch and its
  * plan only while one of the items at hand has not ended.
@@ -343,18 +343,33 @@ static void start_get(struct in *in, struct get *g)
 
 /* ---- what is late ---- */
 
-static bool wants_twin(const struct in *in, const struct get *g, uint64_t now)
+/* Of two the younger speaks: it is late only if both are. */
+static bool is_late(const struct in *in, const struct get *g, uint64_t now)
 {
-	return !g->twin && !g->again && in->in_flight < IN_SLOTS && pace_may_ask(&in->pace) &&
-	       pace_is_late(&in->pace, now - g->started_ns);
+	if (g->again || (g->twin && g->twin->started_ns > g->started_ns))
+		return false;
+	return now > g->started_ns && pace_is_late(&in->pace, now - g->started_ns);
 }
 
-static void start_twin(struct in *in, struct get *g)
+static struct get *first_late(const struct in *in, uint64_t now)
+{
+	struct get *g = in->active;
+
+	if (in->in_flight >= IN_SLOTS + IN_TWINS || !pace_may_ask(&in->pace))
+		return NULL;
+	while (g && !is_late(in, g, now))
+		g = g->next;
+	return g;
+}
+
+static bool start_twin(struct in *in, struct get *g)
 {
 	struct get *twin = calloc(1, sizeof(*twin));
 
 	if (!twin)
-		return;
+		return false;
+	if (g->twin)
+		objects_cancel(in->lane->objects, &g->twin->req);
 	twin->x = g->x;
 	twin->items = g->items;
 	twin->span = g->span;
@@ -364,6 +379,7 @@ static void start_twin(struct in *in, struct get *g)
 	in->lane->load_in += g->span.len;
 	pace_asked(&in->pace);
 	start_get(in, twin);
+	return true;
 }
 
 static void look_for_late(struct loop_timer *t)
@@ -371,9 +387,9 @@ static void look_for_late(struct loop_timer *t)
 	struct in *in = t->arg;
 	uint64_t now = clock_mono(&clock_system);
 
-	for (struct get *g = in->active; g && !in->stopped; g = g->next)
-		if (wants_twin(in, g, now))
-			start_twin(in, g);
+	for (struct get *g; !in->stopped && (g = first_late(in, now));)
+		if (!start_twin(in, g))
+			break;
 	if (in->active)
 		loop_timer_start(in->lane->loop, &in->late, now + LATE_NS);
 }

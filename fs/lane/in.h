@@ -10,6 +10,7 @@ struct lane;
 struct get;
 
 #define IN_SLOTS 8 /* GETs at once; a prefetch leaves one of them free for who waits */
+#define IN_TWINS 2 /* more, where some of them are late: those who queue do not take the place of a twin */
 
 struct gets {
 	struct get *first, **end; /* end NULL: not used yet */

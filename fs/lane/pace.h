@@ -17,7 +17,7 @@
 #define PACE_NEW_NS   (2 * NS_PER_S)        /* nor than this while little is known */
 #define PACE_KNOWN    4                     /* answers that make it known */
 #define PACE_SHARE    20                    /* one second request for so many, */
-#define PACE_SPARE    2                     /* and a few at once */
+#define PACE_SPARE    4                     /* and a few at once */
 
 struct pace {
 	uint64_t usual_ns; /* of an answer; newer ones count more */

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import time
 
-from lib.proxy import Proxy
+from lib.proxy import Proxy, Stalled
 
 from bench import rig as rigs
 from bench.report import Figure
@@ -148,6 +148,48 @@ def restore_link(rig):
         proxy.rate_bps = LINK_BPS
         proxy.delay_s = LINK_DELAY_S
         return restores(rig, proxy.endpoint)
+
+
+def stalls_one_in(share, state):
+    """For spoil: of so many requests one is never answered, in turns before its head and in its body."""
+
+    def spoil(request):
+        state["asked"] += 1
+        if request.method != "GET" or state["asked"] % share:
+            return None
+        state["stalled"] += 1
+        return Stalled((None, 0, 1_000_000)[state["stalled"] % 3])
+
+    return spoil
+
+
+def restore_stalls(rig):
+    """The same link; one request in 500, and one in 50, is never answered, beside a clean restore."""
+    shares = (None, 500, 50)
+    seconds = {share: [] for share in shares}
+    stalled = {share: [] for share in shares}
+    with Proxy("127.0.0.1", rig.server.port) as proxy, rig.store() as store:
+        with rig.machine(store, **QUICK) as machine:
+            path, _ = rig.save(machine.mount().path)
+            machine.sync(600)
+            machine.store = store.through(proxy.endpoint)
+            proxy.delay_s = LINK_DELAY_S
+            for turn in range(rig.n):
+                for share in shares[turn % 3 :] + shares[: turn % 3]:
+                    machine.renew()
+                    state = {"asked": share // 2 if share else 0, "stalled": turn}  # so that one is in a GiB
+                    proxy.rate_bps = LINK_BPS
+                    proxy.spoil = stalls_one_in(share, state) if share else None
+                    seconds[share].append(rigs.read_all(path))
+                    stalled[share].append(state["stalled"] - turn)
+                    proxy.spoil = None
+            machine.umount()
+    figures = [Figure("restore, none stalled", "s", seconds[None])]
+    for share in shares[1:]:
+        pairs = zip(seconds[share], seconds[None])
+        figures.append(Figure(f"one in {share} stalled / none", "x", [s / c for s, c in pairs], most=2))
+        figures.append(Figure(f"one in {share}: stalls", "", stalled[share]))
+    return figures
 
 
 def random_read(rig):
@@ -412,5 +454,6 @@ ALL = {
         random_read,
         save_link,
         restore_link,
+        restore_stalls,
     )
 }

@@ -42,6 +42,13 @@ class Cut:
 
 
 @dataclasses.dataclass(frozen=True)
+class Stalled:
+    """The answer stands still for ever after so many bytes of its body; before its head where None."""
+
+    after: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Late:
     """The server hears of it so much later."""
 
@@ -186,6 +193,8 @@ class Proxy:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if isinstance(fault, Answer):
             return await self._answer(request, reader, writer, fault)
+        if isinstance(fault, Stalled):
+            return await self._stall(request, reader, writer, fault)
         up_reader, up_writer = await asyncio.open_connection(*self.upstream, limit=HEAD_MOST)
         try:
             up_writer.write(request.head.without("expect").raw())
@@ -201,6 +210,16 @@ class Proxy:
         writer.write(Head(f"HTTP/1.1 {fault.status} Spoilt", fields).raw() + body)
         await writer.drain()
         return True
+
+    async def _stall(self, request, reader, writer, fault):
+        """Until the client goes away."""
+        if fault.after is not None:
+            up_reader, up_writer = await asyncio.open_connection(*self.upstream, limit=HEAD_MOST)
+            up_writer.write(request.head.raw())
+            await self._reply(request, up_reader, writer, Cut(fault.after))
+            up_writer.close()
+        await reader.read()
+        return False
 
     async def _reply(self, request, reader, writer, fault):
         raw = await reader.readuntil(b"\r\n\r\n")

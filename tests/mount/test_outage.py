@@ -48,15 +48,14 @@ def test_one_connection_that_stalls_does_not_hold_up_a_restore(remote, proxy):
 
     def stall_one(request):
         if request.method == "GET" and "/packs/" in request.target:
-            seen.append(request.target)
+            seen.append((request.target, request.head.get("range")))
             if len(seen) == 8:
                 return Late(600)
         return None
 
     proxy.spoil = stall_one
     assert (m.path / "a").read_bytes() == data
-    assert len(seen) > 8
-    assert m.status()["errors"] == 0, "it was waited for until it timed out"
+    assert seen.count(seen[7]) > 1
 
 
 def test_a_small_cache_that_cannot_be_sent_loses_nothing(machines, s3_store, proxy):  # D03

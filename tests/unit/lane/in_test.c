@@ -271,7 +271,7 @@ static void learn_the_pace(const struct stored *s)
 {
 	for (int i = 0; i < PACE_KNOWN; i++)
 		fetch_all_and_compare(s);
-	FAKE_LOOK(fake.gets = 0);
+	FAKE_LOOK(fake.gets = fake.most_in_flight = 0);
 }
 
 static void what_one_connection_keeps_back_comes_over_another(void **state)
@@ -286,6 +286,45 @@ static void what_one_connection_keeps_back_comes_over_another(void **state)
 	fetch_all_and_compare(s); /* or never ends */
 	assert_int_equal(FAKE_LOOK(fake.gets), 2 * usual + 1);
 	assert_int_equal(FAKE_LOOK(fake.in_flight), 0); /* the late one was cancelled */
+}
+
+static void a_twin_that_is_kept_back_too_makes_way_for_another(void **state)
+{
+	struct stored *s = *state;
+	struct extents one = {.v = &s->x.v[0], .n = 1};
+	scoped(free) uint8_t *to = calloc(1, MIB);
+
+	learn_the_pace(s);
+	FAKE_LOOK(fake.stall_gets = 4);
+	assert_int_equal(rig_fetch(s->g, &one, to, NULL), 0); /* or never ends */
+	assert_memory_equal(to, s->data, MIB);
+	assert_int_equal(FAKE_LOOK(fake.gets), 5);
+	assert_int_equal(FAKE_LOOK(fake.most_in_flight), 2);
+	assert_int_equal(FAKE_LOOK(fake.in_flight), 0);
+}
+
+static void a_late_one_has_its_twin_though_others_queue_for_its_slot(void **state)
+{
+	struct stored *s = *state;
+	const unsigned slots = 2 * IN_SLOTS;
+	struct rig_read r[20];
+	struct fetch x[20];
+
+	learn_the_pace(s);
+	FAKE_LOOK(fake.hold_gets = true);
+	for (int i = 0; i < 20; i++) {
+		rig_want(&s->x, NULL, &x[i], &r[i]);
+		lanes_fetch(s->g->lanes, &x[i]);
+	}
+	while (FAKE_LOOK(fake.in_flight) < slots + 2 * IN_TWINS)
+		usleep(1000);
+	fake_release();
+	for (int i = 0; i < 20; i++) {
+		done_wait(&r[i].done, 1);
+		assert_int_equal(x[i].rc, 0);
+		free(x[i].items);
+	}
+	assert_in_range(FAKE_LOOK(fake.most_in_flight), slots + 2, slots + 2 * IN_TWINS);
 }
 
 static void a_late_get_and_its_twin_end_with_the_fetch(void **state)
@@ -406,6 +445,8 @@ int main(void)
 		TEST(a_deadline_ends_a_fetch),
 		TEST(who_waits_goes_before_a_prefetch),
 		TEST(what_one_connection_keeps_back_comes_over_another),
+		TEST(a_twin_that_is_kept_back_too_makes_way_for_another),
+		TEST(a_late_one_has_its_twin_though_others_queue_for_its_slot),
 		TEST(a_late_get_and_its_twin_end_with_the_fetch),
 		TEST(lanes_that_go_away_end_every_fetch),
 		TEST(a_blob_is_stored_as_a_pack_and_its_ranges_are_read),

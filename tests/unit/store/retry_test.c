@@ -93,6 +93,15 @@ static void near_a_deadline_tries_come_closer(void **state)
 	assert_in_range(tries, 4, 10);
 }
 
+static void a_stall_is_noticed_soon_at_first(void **state)
+{
+	assert_int_equal(retry_stall_ns(1), 3 * NS_PER_S);
+	assert_int_equal(retry_stall_ns(2), 6 * NS_PER_S);
+	assert_int_equal(retry_stall_ns(3), 12 * NS_PER_S);
+	for (unsigned tries = 4; tries < 100; tries++)
+		assert_int_equal(retry_stall_ns(tries), 20 * NS_PER_S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +110,7 @@ int main(void)
 		cmocka_unit_test(waits_are_spread),
 		cmocka_unit_test(the_store_is_not_asked_before_the_time_it_names),
 		cmocka_unit_test(near_a_deadline_tries_come_closer),
+		cmocka_unit_test(a_stall_is_noticed_soon_at_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
