@@ -508,8 +508,8 @@ static void fetch_ends(struct mount *m, struct handle *h, struct content *c)
 	mount_unlock(m);
 	if (!first)
 		return;
-	hydrate_ahead(m, h->node, c, 0, 1);
-	hydrate_ahead(m, h->node, c, content_size(c) - 1, 1);
+	(void)hydrate_ahead(m, h->node, c, 0, 1, NULL); /* hints */
+	(void)hydrate_ahead(m, h->node, c, content_size(c) - 1, 1, NULL);
 }
 
 static int lend(void *past, const struct extent *e, uint64_t from, uint8_t *to, size_t len)

@@ -9,6 +9,7 @@
 #include "fs/evict.h"
 #include "fs/past.h"
 #include "fs/room.h"
+#include "fs/warm.h"
 
 /* Ahead of a sequential reader.  Half of the most keeps all connections of four lanes at work. */
 #define WINDOW_LEAST (UINT64_C(4) << 20)
@@ -207,6 +208,8 @@ static int start(struct mount *m, struct node *n, struct content *c, struct need
 	rc = claim(n, h);
 	fetches = h->fetch.n > 0;
 	n->pins += fetches;
+	if (rank == FETCH_NOW)
+		warm_missed(m, n);
 	if (rc == 0 && w && await(n, c, w, off, len))
 		rc = -EAGAIN;
 	mount_unlock(m);
@@ -277,13 +280,14 @@ int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, ui
 	return rc;
 }
 
-void hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len)
+int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, struct awaited *w)
 {
 	scoped(need_fini) struct need need = {.n = 0};
+	int rc = content_needs(c, off, len, false, &need);
 
-	if (past_wanted(m) || content_needs(c, off, len, false, &need) < 0 || need.n == 0)
-		return;
-	(void)start(m, n, c, &need, FETCH_SOON, NULL, off, len); /* a hint: the reader will ask again */
+	if (past_wanted(m))
+		return -ENOSPC;
+	return rc < 0 || need.n == 0 ? rc : start(m, n, c, &need, FETCH_SOON, w, off, len);
 }
 
 static bool is_near(const struct reading *r, uint64_t off)
@@ -337,5 +341,5 @@ void hydrate_window(struct mount *m, struct node *n, struct content *c, struct r
 		*r = (struct reading){.end = off + len}; /* a jump: what was asked for comes, nothing more is */
 	mount_unlock(m);
 	if (to > from)
-		hydrate_ahead(m, n, c, from, to - from);
+		(void)hydrate_ahead(m, n, c, from, to - from, NULL); /* a hint: the reader will ask again */
 }

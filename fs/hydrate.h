@@ -35,8 +35,11 @@ int hydrate_start(struct mount *m, struct node *n, struct content *c, uint64_t o
 void hydrate_leave(struct awaited *w); /* under lock: he does not wait any more; no harm if he does not */
 /* The same, and wait in this thread. */
 int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write);
-/* Fetch without waiting; failures are left to whoever reads. */
-void hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len);
+/*
+ * Fetch without waiting; failures are left to whoever reads.  -EAGAIN: it is on its way, and w, where it is not NULL,
+ * is told when it has come, or will not.  0: all is here, or nobody is told.
+ */
+int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, struct awaited *w);
 
 /* Where one open file is read, as prefetch sees it.  Zeros at open; under the mount's lock. */
 struct reading {

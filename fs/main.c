@@ -30,6 +30,7 @@
 #include "fs/start.h"
 #include "fs/supervisor.h"
 #include "fs/utab.h"
+#include "fs/warm.h"
 #include "tools/tools.h"
 
 #define TERM_FLUSH_NS (80 * NS_PER_S)   /* of the 90 s that SIGTERM has */
@@ -185,6 +186,7 @@ static void first_signal(struct program *p, int sig)
 	p->terminated = true;
 	if (p->mount.opts.foreground)
 		supervisor_tell("STOPPING=1\nSTATUS=signal %d: sending what is unsent", sig);
+	warm_stop(&p->mount);
 	committer_hurry(&p->mount, mount_now(&p->mount) + TERM_FLUSH_NS);
 	p->flushes = pthread_create(&p->flush, NULL, flush_main, p) == 0;
 	if (!p->flushes)
@@ -262,6 +264,8 @@ static int begin(struct program *p, struct fault *f)
 	if (rc == 0)
 		rc = session_new(m, &p->session, f);
 	if (rc == 0)
+		rc = warm_run(m, f);
+	if (rc == 0)
 		rc = ctl_run(p->ctl, f);
 	if (rc == 0)
 		rc = follow_run(m, f);
@@ -289,6 +293,7 @@ static int end(struct program *p)
 	if (m->opts.foreground)
 		supervisor_tell("STOPPING=1\nSTATUS=unmounted; the rest is sent");
 	ears_disarm(&m->ears);
+	warm_stop(m);
 	file_release_all(m);
 	utab_remove(m->opts.dir); /* not later: who unmounted waits, and may mount something else here */
 	if (!ctl_ending(p->ctl, &deadline, &discard))

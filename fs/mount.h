@@ -25,6 +25,7 @@
 #include "store/state.h"
 
 enum follow { FOLLOW_DEFAULT, FOLLOW_GOOD, FOLLOW_NEWEST, FOLLOW_OFF };
+enum warm { WARM_DEFAULT, WARM_NEWEST, WARM_NONE };
 enum restore_from { RESTORE_GOOD, RESTORE_NEWEST, RESTORE_EMPTY, RESTORE_NUMBER };
 
 struct mount_opts {
@@ -37,6 +38,7 @@ struct mount_opts {
 	enum restore_from restore;
 	uint64_t restore_number;
 	enum follow follow;
+	enum warm warm;
 	bool read_only, takeover, unfenced, allow_other, foreground, debug;
 	unsigned slot, slots, attempt;
 	unsigned lanes;
@@ -112,6 +114,8 @@ struct mount {
 	struct follower *follower;
 	/* see revert.h; NULL: none */
 	struct reverter *reverter;
+	/* see warm.h; NULL: nothing is fetched before it is asked for */
+	struct warmer *warmer;
 };
 
 static inline bool mount_in_group(const struct mount *m)

@@ -125,6 +125,11 @@ static int opt_follow(struct mount_opts *o, const char *v)
 		}
 	return -EINVAL;
 }
+static int opt_warm(struct mount_opts *o, const char *v)
+{
+	o->warm = strcmp(v, "newest") == 0 ? WARM_NEWEST : WARM_NONE;
+	return o->warm == WARM_NEWEST || strcmp(v, "none") == 0 ? 0 : -EINVAL;
+}
 static int opt_ro(struct mount_opts *o, const char *v)
 {
 	(void)v;
@@ -266,6 +271,7 @@ static const struct opt {
 	{"fsync", "local|remote", opt_fsync, "what fsync(2) waits for: the cache's disk, or the good moment"},
 	{"on_kill", "keep|revert", opt_on_kill, "a file whose writer was killed: stays as it is, or is what it was before (keep)"},
 	{"restore", "good|newest|empty|N", opt_restore, "which commit to continue"},
+	{"warm", "newest|none", opt_warm, "what is fetched before it is read: the newest files (none with ro)"},
 	{"ro", NULL, opt_ro, "look, change nothing; follows the writer"},
 	{"follow", "good|newest|off", opt_follow, "with ro: the moment that is shown as a writer goes on (good)"},
 	{"rw", NULL, opt_rw, "the default"},
@@ -440,6 +446,8 @@ int opts_check(struct mount_opts *o, struct fault *f)
 		o->attempt = 1;
 	if (o->read_only && o->takeover)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "options ro and takeover: a mount that changes nothing replaces nobody");
+	if (o->warm == WARM_DEFAULT)
+		o->warm = o->read_only ? WARM_NONE : WARM_NEWEST; /* who looks may pay for each byte */
 	return check_follow(o, f);
 }
 

@@ -20,6 +20,7 @@
 #include "fs/revert.h"
 #include "fs/slot/attempt.h"
 #include "fs/track/death.h"
+#include "fs/warm.h"
 #include "store/log.h"
 #include "store/newest.h"
 
@@ -754,6 +755,7 @@ void mount_fini(struct mount *m)
 	committer_free(m);
 	follow_free(m);
 	revert_free(m);
+	warm_free(m);
 	lanes_free(take(&m->lanes));
 	nodes_fini(&m->nodes);
 	journal_close(take(&m->journal));

@@ -10,6 +10,7 @@
 #include "fs/commit.h"
 #include "fs/follow.h"
 #include "fs/park.h"
+#include "fs/warm.h"
 
 static const char *mode_of(const struct mount *m, bool read_only, const struct commit_status *c)
 {
@@ -47,6 +48,17 @@ static void add_following(json_t *j, struct mount *m, const struct follow_status
 	(void)json_object_set_new(j, "follow", json_string(w->what));
 	(void)json_object_set_new(j, "shown_age_seconds", seconds(m->opts.read_only ? shown_age_ns(m) : 0));
 	(void)json_object_set_new(j, "looked_seconds", seconds((double)w->looked_ns));
+}
+
+static void add_warm(json_t *j, struct mount *m)
+{
+	struct warm_status w;
+
+	warm_status(m, &w);
+	(void)json_object_set_new(j, "warm", json_string(w.what));
+	(void)json_object_set_new(j, "warm_why", json_text(w.why));
+	(void)json_object_set_new(j, "warm_files", json_integer((json_int_t)w.files));
+	(void)json_object_set_new(j, "warm_bytes", json_integer((json_int_t)w.bytes));
 }
 
 /* The log is read by one thread, packs by others: the one that has failed for longer is told of. */
@@ -108,6 +120,7 @@ char *status_json(struct mount *m)
 	(void)json_object_set_new(j, "errors", json_integer((json_int_t)s.errors));
 	add_error(j, &c, &w, mount_now(m));
 	add_following(j, m, &w);
+	add_warm(j, m);
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
 	(void)json_object_set_new(j, "why_read_only", json_text(why_read_only));
 	(void)json_object_set_new(j, "death_detection", json_text(m->death_detection ? "on" : "off"));

@@ -308,6 +308,20 @@ int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64
 	return 0;
 }
 
+int state_recent(const struct state *s, int (*each)(void *arg, const struct run_item *item), void *arg)
+{
+	struct run_item item;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		for (size_t k = 0; rc == 0 && k < run_count(s->layers[i].run); k++) {
+			run_at(s->layers[i].run, k, &item);
+			rc = each(arg, &item);
+		}
+	}
+	return rc;
+}
+
 /* ---- a base ---- */
 
 struct base_walk {

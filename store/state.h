@@ -82,6 +82,12 @@ int state_inode(struct state *s, struct block_source *src, uint64_t home, uint64
  */
 int state_differs(const struct state *a, const struct state *b, struct run **keys);
 
+/*
+ * Every item of the runs above the base, newest run first: what an older run says of a key, or that there is
+ * one, may be true no more.  Nothing is read.  each() returning non-zero ends it with that value.
+ */
+int state_recent(const struct state *s, int (*each)(void *arg, const struct run_item *item), void *arg);
+
 /* ---- packed runs ---- */
 /*
  * Write a run as blocks and index.  put() stores one blob of at most PACK_MAX bytes as a pack of its

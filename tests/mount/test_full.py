@@ -185,7 +185,7 @@ def test_unsent_content_is_never_dropped_while_sent_content_is(dead_store, proxy
 def test_readers_that_wait_for_a_dead_store_keep_nobody_else_and_can_be_killed(
     machines, s3_store, proxy
 ):
-    m = machines(s3_store.through(proxy.endpoint)).mount()
+    m = machines(s3_store.through(proxy.endpoint), warm="none").mount()
     for i in range(80):
         write_new(m.path / f"f{i}", noise(MIB, i))
     m.renew()

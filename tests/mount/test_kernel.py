@@ -19,7 +19,7 @@ from lib.proxy import Late
 @pytest.fixture
 def cold(machines, s3_store, proxy):
     """A machine behind the proxy with 8 MiB in the store and an empty cache."""
-    m = machines(s3_store.through(proxy.endpoint)).mount()
+    m = machines(s3_store.through(proxy.endpoint), warm="none").mount()
     write_new(m.path / "a", noise(8 * MIB))
     m.renew()
     return m
@@ -106,7 +106,7 @@ def test_many_readers_of_a_cold_file_share_what_is_fetched(cold, proxy):
 
 
 def test_a_reader_of_a_few_bytes_does_not_fetch_the_file(machines, s3_store, proxy):
-    m = machines(s3_store.through(proxy.endpoint)).mount()
+    m = machines(s3_store.through(proxy.endpoint), warm="none").mount()
     data = noise(64 * MIB)
     write_new(m.path / "big", data)
     m.renew()

@@ -39,8 +39,8 @@ def test_a_network_that_goes_in_the_middle_of_a_write_costs_no_byte(remote, prox
     assert (m.path / "a").read_bytes() == data
 
 
-def test_one_connection_that_stalls_does_not_hold_up_a_restore(remote, proxy):
-    m = remote
+def test_one_connection_that_stalls_does_not_hold_up_a_restore(machines, s3_store, proxy):
+    m = machines(s3_store.through(proxy.endpoint), warm="none").mount()
     data = noise(48 * MIB)
     write_new(m.path / "a", data)
     m.renew()

@@ -10,7 +10,7 @@ from lib.proxy import Stalled
 @pytest.mark.parametrize("after", [None, 0, 100_000])
 def test_a_restore_survives_connections_that_stand_still(machines, s3_store, proxy, after):
     """Every eighth question, whatever it is about: the log, a directory, content."""
-    m = machines(s3_store.through(proxy.endpoint)).mount()
+    m = machines(s3_store.through(proxy.endpoint), warm="none").mount()
     data = noise(40 * MIB)
     write_new(m.path / "a", data)
     m.umount()
