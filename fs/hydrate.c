@@ -11,6 +11,9 @@
 #include "fs/room.h"
 #include "fs/warm.h"
 
+#define NEAR_BYTES (UINT64_C(8) << 20) /* a gap of less is no jump: frameworks hop over what they do not want */
+#define SEQUENCE_BYTES (UINT64_C(2) << 20) /* read since a jump make a sequence */
+#define START_BYTES (UINT64_C(64) << 10) /* or so many at once from the start: not only a header */
 /* Ahead of a sequential reader.  Half of the most keeps all connections of four lanes at work. */
 #define WINDOW_LEAST (UINT64_C(4) << 20)
 #define WINDOW_MOST (UINT64_C(128) << 20)
@@ -292,7 +295,15 @@ int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t o
 
 static bool is_near(const struct reading *r, uint64_t off)
 {
-	return off <= r->end + READ_AHEAD_BYTES && off + READ_AHEAD_BYTES >= r->end;
+	return r->bytes && off <= r->end + NEAR_BYTES && off + NEAR_BYTES >= r->end;
+}
+
+/* Where reading begins, or goes on after a jump. */
+static struct reading reading_from(uint64_t off, uint64_t len)
+{
+	bool whole = off == 0 && len >= START_BYTES;
+
+	return (struct reading){.end = off + len, .bytes = whole ? SEQUENCE_BYTES : len};
 }
 
 /* Several readers have to find room for theirs. */
@@ -304,10 +315,10 @@ static uint64_t window_most(const struct mount *m)
 }
 
 /* How far to prefetch from *from on; 0: not now. */
-static uint64_t step(struct reading *r, uint64_t end, uint64_t size, uint64_t most, uint64_t *from)
+static uint64_t step(struct reading *r, uint64_t size, uint64_t most, uint64_t *from)
 {
-	if (end > r->end)
-		r->end = end;
+	if (r->bytes < SEQUENCE_BYTES)
+		return 0;
 	if (!r->window)
 		r->window = WINDOW_LEAST < most ? WINDOW_LEAST : most;
 	*from = r->ahead > r->end ? r->ahead : r->end;
@@ -335,10 +346,13 @@ void hydrate_window(struct mount *m, struct node *n, struct content *c, struct r
 		return;
 	size = content_size(c);
 	mount_lock(m);
-	if (is_near(r, off))
-		to = step(r, off + len, size, window_most(m), &from);
-	else
-		*r = (struct reading){.end = off + len}; /* a jump: what was asked for comes, nothing more is */
+	if (is_near(r, off)) {
+		r->bytes += len;
+		r->end = off + len > r->end ? off + len : r->end;
+	} else {
+		*r = reading_from(off, len);
+	}
+	to = step(r, size, window_most(m), &from);
 	mount_unlock(m);
 	if (to > from)
 		(void)hydrate_ahead(m, n, c, from, to - from, NULL); /* a hint: the reader will ask again */

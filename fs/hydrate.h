@@ -9,7 +9,7 @@
 
 #include "fs/mount.h"
 
-#define READ_AHEAD_BYTES (8u << 20) /* what the kernel is to ask for at once */
+#define READ_AHEAD_BYTES (512u << 10) /* what the kernel is to ask for at once: session.c */
 
 /* Somebody who waits for bytes of a file, which stays open meanwhile. */
 struct awaited {
@@ -44,12 +44,14 @@ int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t o
 /* Where one open file is read, as prefetch sees it.  Zeros at open; under the mount's lock. */
 struct reading {
 	uint64_t end;    /* of what was read since the last jump */
+	uint64_t bytes;  /* ... and how many that were */
 	uint64_t ahead;  /* prefetch has been asked for up to here */
 	uint64_t window; /* what the next step asks for, past end; 0: the least */
 };
 /*
- * After a read of [off, off+len): a window ahead while reads are sequential, twice as long each time.
- * The kernel's read-ahead asks for several ranges at once, and they come here in any order.
+ * After a read of [off, off+len): a window ahead while reads are sequential, twice as long each time.  From the start
+ * of a file at once; after a jump not before some have come in sequence, since one read of a mapping, or of more than
+ * the kernel asks for at once, comes as several.  These come here in any order.
  */
 void hydrate_window(struct mount *m, struct node *n, struct content *c, struct reading *r, uint64_t off, uint64_t len);
 /* Adds what this reader is likely to want next, which is not to be given up.  Under lock.  0 or -ENOMEM. */

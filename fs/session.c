@@ -11,11 +11,11 @@
 
 #include "base/log.h"
 #include "fs/fuse.h"
+#include "fs/hydrate.h"
 #include "fs/ops.h"
 #include "fs/park.h"
 
 #define THREADS_MOST 64 /* first looks into directories and acknowledgements wait in one each */
-#define READ_AHEAD_KIB "8192"
 #define FUSE_CONF "/etc/fuse.conf"
 
 struct session {
@@ -199,7 +199,10 @@ void session_free(struct session *s)
 	free(s);
 }
 
-/* The default of 128 KiB makes every read and every mapping fault a request of its own. */
+/*
+ * The default of 128 KiB makes too many requests of a large read.  But each fault of a mapping at a random place asks
+ * for all of it, and who reads on is read ahead for by us (hydrate_window()).
+ */
 static void raise_read_ahead(const struct mount *m)
 {
 	scoped(fd_close) int fd = -1;
@@ -224,7 +227,7 @@ static void raise_read_ahead(const struct mount *m)
 		return;
 	}
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, READ_AHEAD_KIB, strlen(READ_AHEAD_KIB)) < 0)
+	if (fd < 0 || dprintf(fd, "%u", READ_AHEAD_BYTES >> 10) < 0)
 		log_debug("%s: not raised (%s); reads come in smaller pieces", path, strerror(errno));
 }
 
