@@ -623,6 +623,17 @@ struct change {
 	uint64_t from;
 };
 
+/* A file that has only grown may be a log, for a daemon that goes on after us as well. */
+static void note_growth(struct node *n, const struct change *x, struct note *w)
+{
+	struct file *f = n->file;
+
+	if (!f->only_grown || x->always_grows || x->from >= file_size(n))
+		return;
+	f->only_grown = false;
+	note_dirty(w, n);
+}
+
 /* lock, with the process of the one who writes known: asked for only when it is another. */
 static pid_t writer_lock(struct mount *m, const struct file *f, pid_t tid)
 {
@@ -653,8 +664,10 @@ static int change_begin(struct mount *m, struct node *n, const struct change *x,
 		rc = file_content(m, n, &w);
 	if (rc == 0)
 		rc = file_before_change(m, n, now, &w);
-	if (rc == 0)
+	if (rc == 0) {
+		note_growth(n, x, &w);
 		rc = note_done(m, &w);
+	}
 	if (rc == 0) {
 		if (!x->mapped) {
 			f->writer_tid = x->tid;
@@ -664,7 +677,6 @@ static int change_begin(struct mount *m, struct node *n, const struct change *x,
 		f->facts.last_write_unknown = x->mapped;
 		if (x->mapped)
 			f->facts.killed_ns = 0; /* another than who was killed maps it, too */
-		f->only_grown = f->only_grown && (x->always_grows || x->from >= file_size(n));
 		f->writing++;
 		file_changes(m, n, now);
 		*out = content_ref(f->live);

@@ -221,6 +221,7 @@ void note_dirty(struct note *w, const struct node *n)
 	buf_u64(&body, n->id);
 	buf_u32(&body, live_version(n));
 	buf_u64(&body, n->home);
+	buf_u8(&body, n->file->only_grown);
 	note_add(w, JOURNAL_DIRTY, &body);
 }
 

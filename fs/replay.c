@@ -43,6 +43,7 @@ struct old_file {
 	uint32_t version;     /* newest content */
 	bool dirty, sealed;   /* changed since it was made; and sealed since, */
 	bool synced;          /* ... by who asked for it as it is */
+	bool only_grown;      /* since it was last sealed */
 	uint64_t sealed_size; /* with so many bytes */
 	struct old_bytes bytes;
 	struct old_view view; /* newest named one; number 0: none */
@@ -165,7 +166,7 @@ static int read_content(struct replay *r, struct reader *in)
 	x->home = read_u64(in);
 	x->bytes.in_part = read_u8(in);
 	x->dirty = !x->bytes.in_part;
-	x->sealed = false;
+	x->sealed = x->only_grown = false;
 	return 0;
 }
 
@@ -179,6 +180,7 @@ static int read_dirty(struct replay *r, struct reader *in)
 	x->home = read_u64(in);
 	x->dirty = true;
 	x->sealed = false;
+	x->only_grown = read_left(in) && read_u8(in); /* an older version did not tell */
 	return 0;
 }
 
@@ -610,6 +612,7 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 		x->sealed = false;
 	}
 	file->changed = true;
+	file->only_grown = x->only_grown;
 	if (!x->sealed)
 		adopt_times(n);
 	if (x->view.number)

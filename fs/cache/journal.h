@@ -37,7 +37,7 @@ enum journal_type {
 	JOURNAL_PRESERVED = 6, /* id, version, view number, off, len */
 	JOURNAL_PRESENT = 7,   /* id, version, off, len */
 	JOURNAL_COUNTER = 10,  /* ids and pack names below this may have been used */
-	JOURNAL_DIRTY = 11,    /* id: open for writing; its size and times are the file's own */
+	JOURNAL_DIRTY = 11,    /* id, has it only grown: open for writing; its size and times are the file's own */
 	/*
 	 * id, version, view number, off, extent: bytes of the view that only the store has; view 0: of the
 	 * content, which are absent from now on

@@ -277,6 +277,43 @@ static struct commit_status wait_for_doubt(struct machine *x)
 }
 
 /* ... only because a new daemon did not see it begin. */
+/* By a writer that is killed then. */
+static void do_write_half(struct machine *x, const char *path, int flags, const char *text, uint64_t at)
+{
+	struct handle *h = do_open(x, path, flags | O_WRONLY);
+
+	do_write(x, h, text, strlen(text), at, NOBODY);
+	do_close(x, h, NOBODY);
+}
+
+static void a_log_is_one_for_the_daemon_that_goes_on(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_write_half(x, "run.log", O_CREAT | O_APPEND, "one ", 0);
+	machine_restart(x);
+	do_write_half(x, "run.log", O_APPEND, "two", 4);
+	machine_restart(x); /* and for the next one */
+	machine_sync(x);
+	assert_good_is(*state, "/run.log 100644 x1 one two\n");
+	machine_lose(x);
+}
+
+static void a_log_that_is_being_rewritten_is_none_for_the_daemon_that_goes_on(void **state)
+{
+	struct machine *x = machine_new(*state);
+
+	do_put(x, "run.log", "whole");
+	machine_sync(x);
+	do_write_half(x, "run.log", 0, "half", 0);
+	machine_restart(x);
+	do_write_half(x, "run.log", O_APPEND, " and more", 5);
+	machine_restart(x);
+	machine_sync(x);
+	assert_good_is(*state, "/run.log 100644 x1 whole\n");
+	machine_lose(x);
+}
+
 static void half_a_set_is_not_found_whole_by_the_daemon_that_goes_on(void **state)
 {
 	struct machine *x = machine_new(*state);
@@ -579,6 +616,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(half_a_zip_that_was_synced_is_taken_as_it_is, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(half_a_zip_by_synced_writes_is_half_a_zip, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_zip_goes_on_behind_a_close_and_a_killed_daemon, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_log_is_one_for_the_daemon_that_goes_on, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(a_log_that_is_being_rewritten_is_none_for_the_daemon_that_goes_on, rig_make,
+						rig_end),
 		cmocka_unit_test_setup_teardown(half_a_set_is_not_found_whole_by_the_daemon_that_goes_on, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(the_daemon_that_goes_on_knows_what_was_objected_to, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_was_whole_before_a_restart_is_good_without_a_wait, rig_make, rig_end),
