@@ -536,7 +536,7 @@ static int tell(struct diff *x)
 
 int gains_of_states(struct gains *g, struct mount *m, struct state *good, struct fault *f)
 {
-	scoped(diff_fini) struct diff x = {.m = m, .g = g, .good = good, .now = mount_now(m)};
+	scoped(diff_fini) struct diff x = {.m = m, .g = g, .good = good, .now = m->resumed_ns};
 	int rc;
 
 	if (state_head(good)->base_upto != state_head(m->state)->base_upto)

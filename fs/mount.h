@@ -77,6 +77,7 @@ struct mount {
 	char socket[108];    /* the control socket's path */
 	char story[128];     /* how it started, for people */
 	struct ears ears;    /* has a lock of its own */
+	uint64_t resumed_ns; /* what an earlier daemon did counts as done then, all at once */
 
 	pthread_mutex_t lock;
 

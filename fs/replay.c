@@ -471,7 +471,7 @@ static int apply_name(struct mount *m, const struct run_item *item, struct fault
 	name->home = rec.home;
 	name->type = rec.type;
 	name->cut = rec.id == 0;
-	name->appeared_ns = mount_now(m);
+	name->appeared_ns = m->resumed_ns;
 	name_touch(&m->nodes, name);
 	n = rec.id ? node_find(&m->nodes, rec.id) : NULL;
 	if (n) {
@@ -568,7 +568,7 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 {
 	struct node *n;
 	struct file *file;
-	uint64_t now = mount_now(m);
+	uint64_t now = m->resumed_ns;
 	int rc = load_node(m, x->home, x->id, f);
 
 	n = node_find(&m->nodes, x->id);
@@ -621,7 +621,7 @@ static int apply_file(const struct replay *r, struct mount *m, struct old_file *
 	file->facts.last_release_ns = now;
 	file->facts.clean_close_is_sync = x->sealed && x->synced;
 	if (x->sealed)
-		file->facts.clean_close_ns = now;
+		file->facts.clean_close_ns = file->first_seal_ns = now;
 	else
 		file->facts.killed_ns = now;
 	file->writer_tgid = -1; /* who only opens and closes it did not finish it */

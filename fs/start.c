@@ -707,6 +707,7 @@ int mount_start(struct mount *m, struct fault *f)
 	int rc;
 
 	m->clock = &clock_system;
+	m->resumed_ns = mount_now(m);
 	m->cache_fd = m->lock_fd = -1;
 	(void)pthread_mutex_init(&m->lock, NULL);
 	ears_init(&m->ears);

@@ -276,7 +276,6 @@ static struct commit_status wait_for_doubt(struct machine *x)
 	return s;
 }
 
-/* ... only because a new daemon did not see it begin. */
 /* By a writer that is killed then. */
 static void do_write_half(struct machine *x, const char *path, int flags, const char *text, uint64_t at)
 {
@@ -314,6 +313,7 @@ static void a_log_that_is_being_rewritten_is_none_for_the_daemon_that_goes_on(vo
 	machine_lose(x);
 }
 
+/* ... only because a new daemon did not see it begin. */
 static void half_a_set_is_not_found_whole_by_the_daemon_that_goes_on(void **state)
 {
 	struct machine *x = machine_new(*state);
@@ -347,6 +347,27 @@ static struct commit_status wait_for_verdict(struct machine *x)
 		committer_status(&x->m, &s);
 	} while (!s.objection[0] && s.good != s.commit);
 	return s;
+}
+
+/* Neither is in the good moment, and when they were made nobody knows any more. */
+static void half_a_set_beside_a_whole_one_is_seen_by_the_daemon_that_goes_on(void **state)
+{
+	struct machine *x = machine_new(*state);
+	struct commit_status s;
+
+	assert_int_equal(do_make(x, "ck-1", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "ck-1/model", "m");
+	do_put(x, "ck-1/state", "s");
+	assert_int_equal(do_make(x, "ck-2", S_IFDIR | 0755, NULL), 0);
+	do_put(x, "ck-2/model", "m");
+	machine_restart(x);
+	x->m.opts.policy.commit_gap_ns = 0;
+	do_put(x, "a.log", "more");
+	do {
+		s = wait_for_verdict(x);
+	} while (s.commits == 0);
+	assert_string_equal(s.objection, "ck-2/ lacks state that ck-1/ has");
+	machine_lose(x);
 }
 
 static void the_daemon_that_goes_on_knows_what_was_objected_to(void **state)
@@ -620,6 +641,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_log_that_is_being_rewritten_is_none_for_the_daemon_that_goes_on, rig_make,
 						rig_end),
 		cmocka_unit_test_setup_teardown(half_a_set_is_not_found_whole_by_the_daemon_that_goes_on, rig_make, rig_end),
+		cmocka_unit_test_setup_teardown(half_a_set_beside_a_whole_one_is_seen_by_the_daemon_that_goes_on, rig_make,
+						rig_end),
 		cmocka_unit_test_setup_teardown(the_daemon_that_goes_on_knows_what_was_objected_to, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(what_was_whole_before_a_restart_is_good_without_a_wait, rig_make, rig_end),
 		cmocka_unit_test_setup_teardown(a_set_that_goes_on_growing_is_not_found_whole, rig_make, rig_end),
