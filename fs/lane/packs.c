@@ -210,7 +210,10 @@ static void tail_read(struct object_req *r)
 		taken_by_others(k, r->rc == 0 ? "other bytes lie there" : r->fault.text);
 }
 
-/* The reply to an earlier try may have been lost on the way: then the object there is ours. */
+/*
+ * The reply to an earlier try may have been lost on the way: then the object there is ours.  We need not know
+ * of that try: libcurl sends a request again by itself if a kept connection ends before any answer.
+ */
 static void read_tail(struct pack *k)
 {
 	size_t len = k->b.n * PACK_ENTRY + PACK_TRAILER;
@@ -232,10 +235,8 @@ static void put_done(struct object_req *r)
 
 	if (r->rc == 0)
 		stored(k);
-	else if (r->rc == -EEXIST && r->priv.tries > 1)
-		read_tail(k);
 	else if (r->rc == -EEXIST)
-		taken_by_others(k, r->fault.text);
+		read_tail(k);
 	else
 		lost(k);
 }

@@ -13,7 +13,7 @@ import pytest
 
 from lib.content import MIB, noise, write_new, write_synced
 from lib.procs import Group, ends_within, kill, until
-from lib.proxy import Cut, Late, Refused
+from lib.proxy import Cut, Late, Lost, Refused
 
 
 @pytest.fixture
@@ -37,6 +37,26 @@ def test_a_network_that_goes_in_the_middle_of_a_write_costs_no_byte(remote, prox
     m.lose()
     m.mount(takeover=True)
     assert (m.path / "a").read_bytes() == data
+
+
+def test_a_pack_whose_answer_was_lost_is_sent_on_another_connection_and_is_ours(remote, proxy):
+    """On a kept connection it is libcurl that sends it again, and nobody hears of the first try."""
+    write_new(remote.path / "first", noise(MIB, 1))
+    remote.sync()
+    lost = []
+
+    def lose_each_once(request):
+        if request.method != "PUT" or "/packs/" not in request.path or request.path in lost:
+            return None
+        lost.append(request.path)
+        return Lost()
+
+    proxy.spoil = lose_each_once
+    write_new(remote.path / "second", noise(MIB, 2))
+    remote.sync()
+    assert lost
+    remote.replace()
+    assert (remote.path / "second").read_bytes() == noise(MIB, 2)
 
 
 def test_one_connection_that_stalls_does_not_hold_up_a_restore(machines, s3_store, proxy):
