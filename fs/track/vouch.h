@@ -17,8 +17,9 @@
  *
  * What design prose leaves open, and how it is read here:
  *   - Siblings are those of the good moment, deleted since or not: only they were vouched for,
- *     and a loop that deletes before it saves still has one.  With none there, one that is new
- *     as well but was complete before this set began serves.
+ *     and a loop that deletes before it saves still has one.  With none as full there, one that is
+ *     new as well but was complete before this set began serves: else the first set of a kind, if a
+ *     crash left it half and it settled, would excuse the next ones from being whole.
  *   - The newest sibling counts; of the newest two the fuller one.  An unfinished set
  *     that a crash left behind would otherwise excuse the next one from being whole.
  *     So does the fullest that was deleted since, if none as full is left.

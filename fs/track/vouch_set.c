@@ -130,15 +130,17 @@ void vouch_family_sort(struct vouch_family *f)
 		qsort(f->kin, f->n, sizeof(f->kin[0]), by_like_newest_first);
 }
 
-/* The first of those with this like. */
-static const struct vouch_kin *family_find(const struct vouch_family *f, const char *like)
+/* The first of those with this like that the good moment had; else the first that is new. */
+static const struct vouch_kin *family_find(const struct vouch_family *f, const char *like, bool in_good)
 {
 	size_t low = 0, high = f->n;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (strcmp(f->kin[mid].like, like) < 0)
+		int order = strcmp(f->kin[mid].like, like);
+
+		if (order < 0 || (order == 0 && f->kin[mid].set->in_good && !in_good))
 			low = mid + 1;
 		else
 			high = mid;
@@ -170,7 +172,7 @@ static void newest_with_like(const struct vouch_family *f, const struct vouch_se
 	const struct vouch_kin *end = f->kin + f->n;
 	size_t found = 0;
 
-	for (const struct vouch_kin *k = family_find(f, like);
+	for (const struct vouch_kin *k = family_find(f, like, in_good);
 	     k < end && found < NEWEST && strcmp(k->like, like) == 0; k++) {
 		if (k->set->in_good != in_good)
 			break;
@@ -220,7 +222,7 @@ static const struct vouch_set *last_of_its_fullness(const struct vouch_family *f
 {
 	const struct vouch_set *gone = NULL, *left = NULL;
 
-	for (const struct vouch_kin *k = family_find(f, s->dir->like);
+	for (const struct vouch_kin *k = family_find(f, s->dir->like, true);
 	     k < f->kin + f->n && strcmp(k->like, s->dir->like) == 0; k++) {
 		const struct vouch_set **fullest = vouch_is_gone(k->set) ? &gone : &left;
 
@@ -230,21 +232,25 @@ static const struct vouch_set *last_of_its_fullness(const struct vouch_family *f
 	return gone && (!left || is_fuller(gone, left)) ? gone : NULL;
 }
 
+static const struct vouch_set *fuller_of_newest(const struct vouch_family *f, const struct vouch_set *s,
+						bool in_good)
+{
+	struct newest best = {.set = {NULL}};
+
+	newest_siblings(f, s, in_good, &best);
+	return best.set[1] && is_fuller(best.set[1], best.set[0]) ? best.set[1] : best.set[0];
+}
+
 const struct vouch_set *vouch_sibling(const struct vouch_family *f, const struct vouch_set *s,
 				      bool among_new)
 {
-	struct newest best = {.set = {NULL}};
-	const struct vouch_set *deleted;
+	const struct vouch_set *best = fuller_of_newest(f, s, true), *other;
 
-	newest_siblings(f, s, true, &best);
-	if (!best.set[0] && among_new)
-		newest_siblings(f, s, false, &best);
-	if (best.set[1] && is_fuller(best.set[1], best.set[0]))
-		best.set[0] = best.set[1];
-	if (!s->group && (deleted = last_of_its_fullness(f, s)) &&
-	    is_fuller(deleted, best.set[0]))
-		return deleted;
-	return best.set[0];
+	other = among_new ? fuller_of_newest(f, s, false) : NULL;
+	if (other && (!best || is_fuller(other, best)))
+		best = other;
+	other = s->group ? NULL : last_of_its_fullness(f, s);
+	return other && (!best || is_fuller(other, best)) ? other : best;
 }
 
 /* How many entries from `at` on have the fold of the first. */

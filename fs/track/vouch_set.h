@@ -59,8 +59,8 @@ struct vouch_set vouch_set_of(const struct vouch_dir *d, const struct vouch_item
 void vouch_family_sort(struct vouch_family *f);
 
 /*
- * The set that s is measured against, or NULL.  `among_new`: with no sibling in the good moment,
- * one that was gained as well but was complete before s began will do.
+ * The set that s is measured against, or NULL.  `among_new`: with no sibling as full in the good
+ * moment, one that was gained as well but was complete before s began will do.
  */
 const struct vouch_set *vouch_sibling(const struct vouch_family *f, const struct vouch_set *s,
 				      bool among_new);
