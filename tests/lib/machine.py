@@ -124,12 +124,15 @@ class Machine:
 
     def kill(self):
         """kill -9 of the daemon; the cache stays."""
-        if self.pid is None:
-            return
+        if self.pid is not None:
+            self.kill_only()
+            self.detach()
+
+    def kill_only(self):
+        """The same, and the dead mount stays in the tree: calls get ENOTCONN until it is detached."""
         kill(self.pid)
         wait_gone(self.pid)
         self.pid = None
-        self.detach()
 
     def detach(self):
         """Takes a dead mount out of the tree, whoever still looks at it."""
