@@ -212,11 +212,8 @@ class Run:
         def then():
             seen = look(self.machine.path)
             line.resolve(self.part(seen, line), line.ended(process))
-            if line.hands:
-                for h in {h.process: h for h in line.hands}.values():
-                    h.kill()
-                    h.gone()
-                    line.resolve(self.part(seen, line), line.ended(h.process))
+            for ended in line.kill_rest():
+                line.resolve(self.part(seen, line), ended)
             line.begin(self.machine.path)
 
         return then
@@ -237,10 +234,11 @@ class Run:
         self.kill_hands()
         self.machine.detach()
         self.link.calm()
+        before_s = now_s()
         self.machine.mount(takeover=True)
         seen = look(self.machine.path)
         for line in self.lines:
-            line.resolve(self.part(seen, line), lambda model: model.restart(now_s()))
+            line.resolve(self.part(seen, line), lambda model: model.restart(before_s))
             line.begin(self.machine.path)
 
     def kill_mount(self):

@@ -122,6 +122,7 @@ class Line:
         self.calls = None  # what the shape will do next
         self.in_flight = None  # Event of which nobody knows whether it was
         self.dying = False  # the mount is being killed
+        self.killed_s = 0  # when the last kill began
         self.condemned = None  # the process that is to be killed
         self.fate = threading.Lock()  # held where a kill would leave us not knowing who lives
         self.seals = []  # (begin, end, process)
@@ -270,13 +271,25 @@ class Line:
         with self.fate:
             hand = self.rng.choice(self.hands)
             self.condemned = hand.process
+            self.killed_s = now_s()
             hand.kill()
         hand.gone()
         return hand.process
 
+    def kill_rest(self):
+        """The others, and what each has left: a function of ended()."""
+        self.killed_s = now_s()
+        for process in sorted({h.process for h in self.hands}):
+            for h in self.hands:
+                if h.process == process:
+                    h.kill()
+                    h.gone()
+            yield self.ended(process)
+
     def kill_all(self):
         """At once.  What is in flight stays so."""
         self.condemned = "all"
+        self.killed_s = now_s()
         with self.fate:
             for h in self.hands:
                 h.kill()
@@ -306,7 +319,7 @@ class Line:
         """The process was killed: what it left is known as soon as the mount is looked at."""
 
         def then(model):
-            model.now_s = now_s()
+            model.now_s = self.killed_s  # whatever was sealed since is newer
             model.do_ends(process, None)
 
         self.condemned = None
@@ -335,7 +348,7 @@ class Line:
         for model in list(models):
             alive = {by for by, _ in model.fds}
             for process in alive:
-                model.now_s = now_s()
+                model.now_s = self.killed_s
                 model.do_ends(process, None)
         self.is_one_of(models)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the judge see a bug?  The program is built with one after the other, and tried.
 
-    mutants.py BUILD-DIRECTORY [--rounds N] [--only NAME]
+    mutants.py BUILD-DIRECTORY [--rounds N] [--only NAME ...]
 
 The tree is left alone: a copy is made, with the CFLAGS of BUILD-DIRECTORY.  A mutant that lives
 through N rounds is one that the trainer or the judge is blind for.
@@ -132,7 +132,7 @@ class Copy:
 
     def mutate(self, file, old, new):
         path = self.source / file
-        text = (TOP / file).read_text()
+        text = path.read_text()
         assert text.count(old) == 1, f"{file} has {text.count(old)} times: {old}"
         path.write_text(text.replace(old, new))
         try:
@@ -159,13 +159,13 @@ def main():
     p.add_argument("build", type=pathlib.Path)
     p.add_argument("--rounds", type=int, default=60)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--only")
+    p.add_argument("--only", nargs="*", default=list(MUTANTS))
     a = p.parse_args()
     unseen = []
     with tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as where:
         copy = Copy(a.build.resolve(), pathlib.Path(where))
         for name, mutant in MUTANTS.items():
-            if a.only and a.only != name:
+            if name not in a.only:
                 continue
             copy.mutate(*mutant)
             said = copy.is_seen(a.seed, a.rounds)
