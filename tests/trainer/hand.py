@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hand of the fuzzing trainer: a process, or a thread of one, that makes the calls it is told.
 
-    python3 hand.py ROOT FD
+    python3 hand.py FD
 
 Over the socket FD comes one call a line, {"call": NAME, ...} as JSON, and each is answered by one
 line, {"ok": VALUE} or {"errno": NUMBER}.  Open files belong to the process and have names; a child
@@ -13,6 +13,7 @@ import ctypes
 import json
 import mmap
 import os
+import signal
 import socket
 import stat
 import sys
@@ -34,8 +35,8 @@ def checked(result):
 class Process:
     """What the threads of one process share: its open files."""
 
-    def __init__(self, root):
-        self.root = root
+    def __init__(self):
+        self.root = "/"
         self.fds = {}
         self.libc = ctypes.CDLL(None, use_errno=True)
         address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
@@ -169,6 +170,10 @@ class Process:
 
     # ---- more hands ----
 
+    def do_enter(self, root):
+        """Paths are below it from now on."""
+        self.root = root
+
     def do_fork(self, line):
         """The child serves a socket of its own, and has everything of ours open."""
         pid = os.fork()
@@ -228,4 +233,5 @@ class Line:
 
 
 if __name__ == "__main__":
-    Line(Process(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))).serve()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for children
+    Line(Process(), socket.socket(fileno=int(sys.argv[1]))).serve()

@@ -43,6 +43,12 @@ def look(root):
     return seen
 
 
+def part_of(seen, name):
+    """The tree below one directory."""
+    at = name + "/"
+    return {p[len(at) :]: f for p, f in seen.items() if p.startswith(at)}
+
+
 def look_at(path, st):
     if stat.S_ISLNK(st.st_mode):
         return Face("link", st.st_ino, os.readlink(path))
@@ -313,9 +319,7 @@ def judge(lines, seen, facts):
         raise Wrong(f"nobody ever made {stray[:5]}")
     columns, matches = [], []
     for name, segments in lines.items():
-        at = name + "/"
-        part = {p[len(at) :]: f for p, f in seen.items() if p.startswith(at)}
-        columns.append(list(against(segments, part, facts)))
+        columns.append(list(against(segments, part_of(seen, name), facts)))
         matches.append([i for i in columns[-1] if not i.lines])
         if not matches[-1]:
             raise Wrong(nowhere(name, columns[-1]))

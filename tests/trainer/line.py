@@ -48,18 +48,25 @@ class Hand:
         self.answers = sock.makefile("rb")
 
     @classmethod
-    def start(cls, root, process):
+    def start(cls):
+        """One that is there to fork others: Python takes its time to begin."""
         ours, theirs = socket.socketpair()
         with theirs:
             child = subprocess.Popen(
-                [sys.executable, "-I", "-S", HAND, str(root), str(theirs.fileno())],
+                [sys.executable, "-I", "-S", HAND, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        hand = cls(process, ours, os.pidfd_open(child.pid))
+        hand = cls("mother", ours, os.pidfd_open(child.pid))
         hand.child = child
         return hand
+
+    def end(self):
+        """Of one that was started."""
+        self.close()
+        self.child.kill()
+        self.child.wait()
 
     def more(self, name, process):
         """A child, or a thread if it has our name; None where we are gone."""
@@ -99,8 +106,6 @@ class Hand:
         poll = select.poll()
         poll.register(self.pidfd)
         assert poll.poll(seconds * 1000), "a killed process does not end"
-        if hasattr(self, "child"):
-            self.child.wait()
 
     def close(self):
         self.answers.close()
@@ -111,8 +116,9 @@ class Hand:
 class Line:
     """Calls in `name`/, as `shape` wants them."""
 
-    def __init__(self, name, shape, rng):
+    def __init__(self, name, shape, rng, mother):
         self.name = name
+        self.mother = mother
         self.shape = shape
         self.rng = rng
         self.root = None
@@ -148,7 +154,8 @@ class Line:
         for e in self.segments[-1].events:
             e.apply(self.working)
         self.condemned, self.dying = None, False
-        self.hands.append(Hand.start(self.root, self.next_process()))
+        self.hands.append(self.mother.more("fork", self.next_process()))
+        self.hands[0].ask({"call": "enter", "root": self.root})
         self.calls = self.shape(self)
 
     def next_process(self):

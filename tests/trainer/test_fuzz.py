@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from trainer.fuzz import make_run
+from trainer.run import make_run
 
 
 @pytest.fixture
