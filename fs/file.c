@@ -810,8 +810,6 @@ int file_fsync(struct mount *m, struct handle *h)
 	mount_unlock(m);
 	if (rc == 0)
 		rc = journal_sync(m->journal);
-	if (rc == 0 && m->opts.fsync_remote)
-		rc = committer_sync(m, 0, NULL, NULL);
 	return rc;
 }
 

@@ -351,17 +351,43 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 	reply_rc(req, 0);
 }
 
+/* Whoever waits until the store has it. */
+struct good_waiter {
+	struct mount *m;
+	_Atomic bool given_up;
+};
+
+static void gives_up(fuse_req_t req, void *arg)
+{
+	struct good_waiter *w = arg;
+
+	(void)req;
+	w->given_up = true;
+	committer_look(w->m);
+}
+
+/* A signal ends it with -EINTR: unanswered, it would leave a process that cannot be killed. */
+static int wait_until_good(fuse_req_t req)
+{
+	struct good_waiter w = {.m = mount_of(req)};
+	int rc;
+
+	fuse_req_interrupt_func(req, gives_up, &w); /* calls it, if the signal was before us */
+	rc = committer_sync(w.m, 0, &w.given_up, NULL);
+	fuse_req_interrupt_func(req, NULL, NULL); /* none is under way behind this */
+	return rc == -ECANCELED ? -EINTR : rc;
+}
+
 static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct mount *m = mount_of(req);
-	struct fault f = FAULT_NONE;
 	int rc = m->journal ? journal_sync(m->journal) : 0;
 
 	(void)ino;
 	(void)datasync;
 	(void)fi;
 	if (rc == 0 && m->opts.fsync_remote)
-		rc = committer_sync(m, 0, NULL, &f);
+		rc = wait_until_good(req);
 	reply_rc(req, rc);
 }
 
@@ -594,9 +620,15 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
+	struct mount *m = mount_of(req);
+	int rc;
+
 	(void)ino;
 	(void)datasync;
-	reply_rc(req, file_fsync(mount_of(req), handle_of(fi)));
+	rc = file_fsync(m, handle_of(fi));
+	if (rc == 0 && m->opts.fsync_remote)
+		rc = wait_until_good(req);
+	reply_rc(req, rc);
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
@@ -673,12 +705,12 @@ static void reply_xattr(fuse_req_t req, ssize_t rc, const char *value, size_t si
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	scoped(free) char *value = malloc(size ? size : 1);
-	ssize_t rc = -ENOMEM;
+	ssize_t rc = value && vxattr_waits(name, size) ? wait_until_good(req) : 0;
 
-	if (value && vxattr_is(name))
+	if (rc == 0 && value && vxattr_is(name))
 		rc = vxattr_get(mount_of(req), ino, name, value, size);
-	else if (value)
-		rc = ns_getxattr(mount_of(req), ino, name, value, size);
+	else if (rc == 0)
+		rc = value ? ns_getxattr(mount_of(req), ino, name, value, size) : -ENOMEM;
 	reply_xattr(req, rc, value, size);
 }
 

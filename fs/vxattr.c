@@ -45,20 +45,18 @@ static const char *state_of(struct mount *m, uint64_t id, uint64_t now)
 	return what;
 }
 
+bool vxattr_waits(const char *name, size_t size)
+{
+	return size && strcmp(name, PREFIX "sync") == 0;
+}
+
 ssize_t vxattr_get(struct mount *m, uint64_t id, const char *name, char *value, size_t size)
 {
 	const char *what = name + sizeof(PREFIX) - 1;
-	struct fault f = FAULT_NONE;
 	size_t len;
-	int rc;
 
-	if (strcmp(what, "sync") == 0 && size) {
-		rc = committer_sync(m, 0, NULL, &f);
-		if (rc < 0)
-			return rc;
-	} else if (strcmp(what, "sync") == 0) {
+	if (strcmp(what, "sync") == 0 && !size)
 		return 16; /* long enough for any state; the wait comes with the value */
-	}
 	if (strcmp(what, "socket") == 0) {
 		what = m->socket;
 	} else if (strcmp(what, "state") == 0 || strcmp(what, "sync") == 0) {

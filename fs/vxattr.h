@@ -12,6 +12,8 @@
 #include "fs/mount.h"
 
 bool vxattr_is(const char *name);
+/* Is the caller to wait until the good moment holds everything, before vxattr_get()? */
+bool vxattr_waits(const char *name, size_t size);
 /* As getxattr(2): the length, or a negative errno; -ENODATA for names that are not there. */
 ssize_t vxattr_get(struct mount *m, uint64_t id, const char *name, char *value, size_t size);
 

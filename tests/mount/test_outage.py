@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -57,6 +58,29 @@ def test_a_pack_whose_answer_was_lost_is_sent_on_another_connection_and_is_ours(
     assert lost
     remote.replace()
     assert (remote.path / "second").read_bytes() == noise(MIB, 2)
+
+
+WAITS = {
+    "fsync": "os.fsync(os.open(sys.argv[1], os.O_WRONLY))",
+    "fsync of a directory": "os.fsync(os.open(os.path.dirname(sys.argv[1]), os.O_RDONLY))",
+    "user.holdfast.sync": 'os.getxattr(sys.argv[1], "user.holdfast.sync")',
+}
+
+
+@pytest.mark.parametrize("how", WAITS)
+def test_who_waits_for_a_dead_store_can_be_killed(machines, s3_store, proxy, how):
+    m = machines(s3_store.through(proxy.endpoint), fsync="remote").mount()
+    proxy.hole = True
+    write_new(m.path / "f", noise(MIB))
+    script = f"import os, sys\nprint('waits', flush=True)\n{WAITS[how]}\n"
+    command = [sys.executable, "-c", script, str(m.path / "f")]
+    with Group(command, stdout=subprocess.PIPE) as waiting:
+        assert waiting.process.stdout.readline() == b"waits\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
+        waiting.signal(signal.SIGKILL)
+        assert waiting.wait(10) == -signal.SIGKILL
+    proxy.hole = False
 
 
 def test_one_connection_that_stalls_does_not_hold_up_a_restore(machines, s3_store, proxy):
