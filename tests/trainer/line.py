@@ -303,11 +303,21 @@ class Line:
         for h in self.hands:
             h.gone()
 
+    def possible(self):
+        """What the line may be, after what was answered; `working` is one of them."""
+        segment = self.segments[-1]
+        for first in segment.models:
+            model = first.copy()
+            for e in segment.events:
+                e.apply(model)
+            yield model
+
     def outcomes(self):
         """Every state that the line may be in."""
-        yield self.working.copy()
-        if self.in_flight:
-            yield from part_done(self.working, self.in_flight)
+        for model in self.possible():
+            yield model.copy()
+            if self.in_flight:
+                yield from part_done(model, self.in_flight)
 
     def is_one_of(self, models):
         """From here on: it is in one of these states, and everything else is over."""
@@ -335,19 +345,19 @@ class Line:
 
     def resolve(self, seen, then):
         """What was in flight has been done as far as is seen on a mount that lives; then(model)."""
-        found, near = [], None
+        found, near = {}, None
         for model in self.outcomes():
             then(model)
             lines = differences(model.live(), seen)
             if not lines:
-                found.append(model)
+                found.setdefault(model.seals_key(), model)
             elif near is None or len(lines) < len(near):
                 near = lines
         if not found:
             flight = f" by {shorten(self.in_flight.call)} and a death" if self.in_flight else ""
             lost = "\n".join(near[:12])
             raise Wrong(f"{self.name}/ has lost what was answered{flight}:\n{lost}")
-        self.is_one_of(found[:4])
+        self.is_one_of(list(found.values()))
 
     def lost(self):
         """The machine is gone: it may have got as far as this, and nobody will ever tell."""

@@ -631,6 +631,11 @@ class Model:
             self.past.setdefault(key, []).extend(faces)
         self.drop_unnamed(*list(self.inodes))
 
+    def seals_key(self):
+        """Two models of one live tree with the same of this are the same."""
+        files = (n for n in self.inodes.values() if isinstance(n, File))
+        return tuple(sorted((n.id, n.sealed, n.whole or b"", n.grown or 0) for n in files))
+
     # ---- what is seen ----
 
     def walk(self, path="", directory=ROOT):

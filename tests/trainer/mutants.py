@@ -150,6 +150,7 @@ class Copy:
             text=True,
             check=False,
         )
+        assert "rounds," in done.stdout, f"the trainer itself has failed: {done.stderr[-1000:]}"
         said = done.stdout.split("WRONG:", 1)
         return said[1].split("\n", 1)[1].strip().splitlines()[0] if len(said) > 1 else None
 
