@@ -136,8 +136,8 @@ static int check_owner(struct mount *m, struct fault *f)
 			       ? 0
 			       : fault_errno(f, -EIO, "cache %s: %s", m->opts.cache, OWNER_NAME);
 	if (strcmp(has, mine) != 0)
-		return fault_set(f, -ESTALE, FAULT_FINAL, "cache %s belongs to another store (%s); -o cache=DIR names another",
-				 m->opts.cache, has);
+		return fault_set(f, -ESTALE, FAULT_FINAL, "cache %s belongs to another store; -o cache=DIR names another",
+				 m->opts.cache);
 	return 0;
 }
 

@@ -28,8 +28,8 @@
  * commit up to the lesser T), STALE (T and c are looked for beyond the reset), OWN_GOOD (a writer
  * repeats the `good` that it wrote last), REPLACE (rank 1 loses its machine, and a new one joins
  * in the same attempt), UNSENT (it leaves with a shard that is not committed).  Witnesses: SEE_MARK
- * (`good` holds the marker of the last step), SEE_SECOND (the second gang moves it), SEE_LEFT (it
- * moves beyond a leave), SEE_BACK (and beyond the join that follows one).
+ * (`good` holds the marker of the last step), SEE_SECOND (the second gang moves it), SEEN=left_at
+ * (it moves beyond a leave), SEEN=back_at (and beyond the join that follows one).
  */
 #ifndef N
 #define N 5 /* records */
@@ -169,14 +169,11 @@ inline check_good()
 #ifdef SEE_MARK
 	; assert(mark(c0_) < STEPS) /* witness */
 #endif
+#ifdef SEEN
+	; assert(SEEN == 0 || i_ <= SEEN) /* witness */
+#endif
 #ifdef SEE_SECOND
 	; assert(cut_ == 0 || i_ <= cut_) /* witness */
-#endif
-#ifdef SEE_LEFT
-	; assert(left_at == 0 || i_ <= left_at) /* witness */
-#endif
-#ifdef SEE_BACK
-	; assert(back_at == 0 || i_ <= back_at) /* witness */
 #endif
 }
 

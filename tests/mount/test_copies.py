@@ -35,6 +35,7 @@ def traffic(m):
 @pytest.fixture
 def far(machine):
     """A machine with a file of which nothing is in the cache."""
+    machine.options["warm"] = "none"
     write_new(machine.path / "a", noise(SIZE))
     return machine.renew()
 

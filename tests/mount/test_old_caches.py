@@ -48,7 +48,7 @@ def state_of(directory):
 def test_an_old_cache_gives_its_unsent_files_by_name_and_nothing_of_it_is_shown(
     machines, s3_store, proxy
 ):
-    a = machines(s3_store.through(proxy.endpoint)).mount()
+    a = machines(s3_store.through(proxy.endpoint), warm="none").mount()
     b = machines(s3_store)
     write_new(a.path / "sent", noise(MIB, "sent"))
     write_new(a.path / "both", noise(3 * MIB, "both"))
