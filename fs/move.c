@@ -112,11 +112,11 @@ static int want_name(struct move *v, const struct run_item *k)
 	struct item *x;
 	int rc;
 
-	if (!dir || !dir->loaded)
+	if (!v->meeting && (!dir || !dir->loaded)) /* else it may be where a directory is that has another name here */
 		return 0;
 	rc = item_wanted(v, ITEM_NAME, k->key, k->key_len, &x);
 	if (x)
-		x->dir = dir->id;
+		x->dir = key_number(k->key, 0);
 	return rc;
 }
 

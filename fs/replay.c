@@ -437,6 +437,8 @@ static int apply_node(struct mount *m, const struct run_item *item, struct fault
 	n = node_find(&m->nodes, rec.id);
 	n->attr = rec.attr;
 	n->names = node_is_dir(n) ? rec.attr.nlink != 0 : rec.attr.nlink;
+	if (node_is_dir(n) && !n->names)
+		n->attr.nlink = 2; /* empty, should another slot bring it back */
 	free(n->symlink);
 	n->symlink = take(&rec.symlink);
 	xattrs_free(n->xattrs, n->xattr_n);

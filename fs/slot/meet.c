@@ -4,6 +4,8 @@
  *
  * I1: afterwards base == v->to for every item, and a name or node that is not dirty has live == base.
  * I2: a file's `names` counts its live names: what the base gained, less what did not become live.
+ * I3: st_nlink of a directory counts the live directories in it.
+ * I4: what appears is met before what is gone: a thing that was renamed is known by its new name by then.
  */
 #include "fs/slot/meet.h"
 
@@ -17,24 +19,23 @@
 
 /* ---- names ---- */
 
-/* Directories that several slots made have the sub-directories of all. */
-static void count_dirs(struct node *dir)
-{
-	uint32_t nlink = 2;
-
-	if (!node_is_dir(dir) || !dir->loaded)
-		return;
-	for (const struct name *e = dir->table; e; e = e->hh.next)
-		nlink += e->id && e->type == DT_DIR;
-	dir->attr.nlink = nlink;
-}
-
 struct meet_name {
 	struct node *dir;
 	struct name *name;
 	struct name_rec was, is; /* the base's; id 0: absent */
 	unsigned slot;           /* who says so */
 };
+
+static const struct name_rec nothing;
+
+/* The newest seen name of a node, if it still leads to it. */
+static struct name *newest_name(struct nodes *t, const struct node *n)
+{
+	struct node *dir = node_find(t, n->name_dir);
+	struct name *e = dir ? name_find(dir, node_name(n), strlen(node_name(n))) : NULL;
+
+	return e && e->id == n->id ? e : NULL;
+}
 
 /* Live from now on: `to`, which is as it is in the base. */
 static void set_live(struct move *v, struct name *n, const struct name_rec *to)
@@ -43,8 +44,10 @@ static void set_live(struct move *v, struct name *n, const struct name_rec *to)
 	struct node *old = n->id ? node_find(t, n->id) : NULL, *now = to->id ? node_find(t, to->id) : NULL;
 
 	/* A directory that was renamed may have its new name already. */
-	if (old && node_is_dir(old) && old->name_dir == n->dir->id && strcmp(node_name(old), n->text) == 0)
+	if (old && node_is_dir(old) && newest_name(t, old) == n)
 		old->names = 0;
+	n->dir->attr.nlink -= n->id && n->type == DT_DIR;
+	n->dir->attr.nlink += to->id && to->type == DT_DIR; /* I3 */
 	n->id = to->id;
 	n->home = to->home;
 	n->type = to->type;
@@ -92,50 +95,42 @@ static bool has_own(struct nodes *t, const struct node *n)
 	return false;
 }
 
-/* They removed it, but not what was done to it here. */
-static void stays(struct move *v, const struct meet_name *x, struct node *child)
+/* What was done here stays, whatever they did to the name: it is committed anew. */
+static void stays(struct move *v, struct name *n, struct node *child)
 {
 	child->attr_dirty = true;
 	node_touch(&v->m->nodes, child);
-	keep(v, x->name);
+	keep(v, n);
+}
+
+/* Its name is as it was in the base, which is another one now; they know nothing of what was done to it here. */
+static struct node *own_change(struct move *v, const struct name *n, const struct name_rec *was)
+{
+	struct nodes *t = &v->m->nodes;
+	struct node *child = n->id && n->id == was->id ? node_find(t, n->id) : NULL;
+	const struct name *newest = child ? newest_name(t, child) : NULL;
+
+	if (newest && newest != n)
+		return NULL; /* they renamed it, and it has come along */
+	return child && has_own(t, child) ? child : NULL;
 }
 
 /* The name that a directory got here and that is in no commit; NULL: there is none. */
-static struct name *own_name(struct nodes *t, const struct node *dir)
+static struct name *own_name(struct move *v, const struct name_rec *dir)
 {
-	struct node *parent = node_find(t, dir->name_dir);
-	struct name *n = parent ? name_find(parent, node_name(dir), strlen(node_name(dir))) : NULL;
+	struct node *n = dir->type == DT_DIR ? node_find(&v->m->nodes, dir->id) : NULL;
+	struct name *e = n ? newest_name(&v->m->nodes, n) : NULL;
 
-	return n && n->id == dir->id && n->base.id != dir->id ? n : NULL;
+	return e && e->base.id != dir->id ? e : NULL;
 }
 
-/* They gave a directory a name, and so did this slot: false if theirs is the one that goes. */
-static bool gives_up_own_name(struct move *v, const struct meet_name *x)
+/* A directory has one name.  Both made this one, and they have renamed it since. */
+static void give_up_name(struct move *v, struct name *own)
 {
-	struct node *dir = x->is.type == DT_DIR ? node_find(&v->m->nodes, x->is.id) : NULL;
-	struct name *own = dir ? own_name(&v->m->nodes, dir) : NULL;
-
-	if (!own || own == x->name)
-		return true;
-	if (dir->segments)
-		return false; /* both renamed it, and ours is the later one */
-	set_live(v, own, &(struct name_rec){.id = 0}); /* both made it, and they have renamed it since */
+	set_live(v, own, &nothing);
 	name_touch(&v->m->nodes, own);
-	count_dirs(own->dir);
 	note_name(&v->note, own);
-	return true;
-}
-
-static void follow(struct move *v, const struct meet_name *x)
-{
-	struct node *child = x->is.id ? NULL : node_find(&v->m->nodes, x->was.id);
-
-	if (child && has_own(&v->m->nodes, child))
-		stays(v, x, child);
-	else if (!gives_up_own_name(v, x))
-		keep(v, x->name);
-	else
-		set_live(v, x->name, &x->is);
+	note_node(&v->note, own->dir);
 }
 
 /* A name for theirs: a free one, or that of an earlier one, which makes way.  NULL: no memory. */
@@ -187,21 +182,50 @@ static bool takes_theirs(struct move *v, const struct meet_name *x, const struct
 	return i->same && ours && ours->file && file_is_sealed(v->m, ours, mount_now(v->m));
 }
 
+/* They put something there. */
+static void appears(struct move *v, const struct meet_name *x, const struct item *i)
+{
+	struct name *n = x->name, *own = own_name(v, &x->is);
+	struct node *changed = own_change(v, n, &x->was);
+
+	if (own && own != n && node_find(&v->m->nodes, x->is.id)->segments == 0) {
+		give_up_name(v, own);
+		own = NULL;
+	}
+	if (changed)
+		stays(v, n, changed);
+	if (n->id && (n->id != x->was.id || changed)) { /* ours is the later one */
+		if (takes_theirs(v, x, i))
+			set_live(v, n, &x->is);
+		else if (!own)
+			put_aside(v, x);
+	} else if (!own) {
+		set_live(v, n, &x->is); /* also where this slot has removed another one */
+	} else {
+		set_live(v, n, &nothing); /* both renamed it, and ours is the later one */
+		keep(v, n);
+	}
+}
+
+/* They removed what was there. */
+static void goes(struct move *v, const struct meet_name *x)
+{
+	struct node *changed = own_change(v, x->name, &x->was);
+
+	if (changed)
+		stays(v, x->name, changed);
+	else if (x->name->id == x->was.id)
+		set_live(v, x->name, &nothing);
+}
+
 static void meet_live(struct move *v, const struct meet_name *x, const struct item *i)
 {
-	struct name *n = x->name;
-
-	if (n->id == x->is.id || x->slot == v->m->opts.slot)
+	if (x->name->id == x->is.id || x->slot == v->m->opts.slot)
 		return; /* what was done here is the later one in any case */
-	if (n->id == x->was.id)
-		follow(v, x);
-	else if (n->id == 0) {
-		if (x->is.id)
-			set_live(v, n, &x->is); /* it is not what was removed here */
-	} else if (x->is.id && takes_theirs(v, x, i))
-		set_live(v, n, &x->is);
-	else if (x->is.id)
-		put_aside(v, x);
+	if (x->is.id)
+		appears(v, x, i);
+	else
+		goes(v, x);
 }
 
 static void meet_name(struct move *v, const struct item *i)
@@ -212,7 +236,7 @@ static void meet_name(struct move *v, const struct item *i)
 	struct meet_name x = {.dir = node_find(t, i->dir), .is = i->there ? i->name : (struct name_rec){.id = 0}};
 	uint64_t live;
 
-	if (!x.dir)
+	if (!x.dir || !x.dir->loaded)
 		return;
 	x.name = name_find(x.dir, text, len);
 	if (!x.name && x.is.id)
@@ -234,6 +258,18 @@ static void meet_name(struct move *v, const struct item *i)
 		name_touch(t, x.name);
 }
 
+/* They have a directory in one that is not loaded here: the name that it got here is given up, as it has one only. */
+static void meet_elsewhere(struct move *v, const struct item *i)
+{
+	const struct node *dir = node_find(&v->m->nodes, i->dir);
+	struct name *own = dir && dir->loaded ? NULL : own_name(v, &i->name);
+
+	if (!own)
+		return;
+	give_up_name(v, own);
+	node_find(&v->m->nodes, i->name.id)->names = 1;
+}
+
 /* A directory that was removed here has gained entries: it and those above are there again. */
 static void revive(struct move *v, struct node *dir)
 {
@@ -244,6 +280,7 @@ static void revive(struct move *v, struct node *dir)
 	if (dir->names || !n || n->base.id != dir->id || n->id)
 		return;
 	set_live(v, n, &n->base);
+	note_node(&v->note, parent);
 	if (parent != dir)
 		revive(v, parent);
 }
@@ -266,6 +303,16 @@ static void meet_content(struct node *n, struct item *x)
 	move_take_extents(f, &x->inode);
 }
 
+static void take_record(struct node *n, struct item *x)
+{
+	unsigned names = n->names;
+	uint32_t nlink = node_is_dir(n) && n->loaded ? n->attr.nlink : x->inode.attr.nlink; /* I3 */
+
+	move_take_record(n, &x->inode);
+	n->names = names;
+	n->attr.nlink = nlink;
+}
+
 static void meet_inode(struct move *v, struct item *x)
 {
 	struct node *n = node_find(&v->m->nodes, x->ino);
@@ -282,12 +329,10 @@ static void meet_inode(struct move *v, struct item *x)
 		return;
 	if (n->file)
 		meet_content(n, x);
-	if (!list_on(&n->dirty)) {
-		unsigned names = n->names;
-
-		move_take_record(n, &x->inode);
-		n->names = names;
-	}
+	if (!list_on(&n->dirty))
+		take_record(n, x);
+	else if (node_is_dir(n) && !n->loaded)
+		n->attr.nlink = x->inode.attr.nlink; /* I3 */
 }
 
 /* ---- the journal: replayed over v->to, it has to give what is live now ---- */
@@ -343,8 +388,14 @@ void meet_all(struct move *v)
 	struct item *x;
 
 	for (x = v->items; x; x = x->hh.next)
-		if (x->kind == ITEM_NAME)
+		if (x->kind == ITEM_NAME && x->there)
+			meet_elsewhere(v, x);
+	for (x = v->items; x; x = x->hh.next)
+		if (x->kind == ITEM_NAME && x->there)
 			meet_name(v, x);
+	for (x = v->items; x; x = x->hh.next)
+		if (x->kind == ITEM_NAME && !x->there)
+			meet_name(v, x); /* I4 */
 	for (x = v->items; x; x = x->hh.next) {
 		struct node *dir = x->kind == ITEM_NAME && x->there ? node_find(t, x->dir) : NULL;
 
@@ -354,12 +405,6 @@ void meet_all(struct move *v)
 	for (x = v->items; x; x = x->hh.next)
 		if (x->kind == ITEM_INODE)
 			meet_inode(v, x);
-	for (x = v->items; x; x = x->hh.next) {
-		struct node *dir = x->kind == ITEM_NAME ? node_find(t, x->dir) : NULL;
-
-		if (dir)
-			count_dirs(dir);
-	}
 	tell_journal(v);
 	for (x = v->items; x; x = x->hh.next) {
 		struct node *dir = x->kind == ITEM_NAME ? node_find(t, x->dir) : NULL;
