@@ -716,6 +716,8 @@ int committer_run(struct mount *m, struct fault *f)
 
 	if (rc == 0)
 		rc = objects_open(m->store, c->loop, &c->objects, f);
+	if (rc == 0 && c->slots)
+		rc = slots_catch_up(c, f);
 	if (rc < 0)
 		return rc;
 	rc = -pthread_create(&c->thread, NULL, committer_main, c);

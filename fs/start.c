@@ -450,27 +450,42 @@ static bool goes_on(const struct mount *m, const struct replay *r, const struct 
 	    memcmp(w.boot, m->boot, sizeof(w.boot)) != 0 || w.slot != m->opts.slot || !x->log.number)
 		return false;
 	if (mount_in_group(m))
-		return x->log.head.attempt == m->opts.attempt && x->log.head.slots == m->opts.slots &&
+		/* A shard that a damaged journal does not tell of is lost, and the others' marker would be good without it. */
+		return !replay_doubtful(r) && x->log.head.attempt == m->opts.attempt && x->log.head.slots == m->opts.slots &&
 		       attempt_is_on(&x->roll, m->opts.slot, w.fence);
 	return x->log.head.fence == w.fence && !(x->log.head.flags & RECORD_RELEASE);
 }
 
-/* A slot goes on where its journal says; the committer reads on from there. */
+/*
+ * The record whose tree the journal of this slot is put on: the one that it names, and what the slot alone committed
+ * behind that, which the journal says as well (fs/replay.h, I1).  NULL: this attempt has none.
+ */
+static const struct record_head *tree_of_journal(const struct mount *m, const struct roll *r, uint64_t number)
+{
+	const struct record_head *at = NULL;
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->v[i].number > number && group_has_state(&r->v[i]) && r->v[i].slot != m->opts.slot)
+			break;
+		if (at || r->v[i].number <= number)
+			at = &r->v[i];
+	}
+	return at;
+}
+
+/* A slot goes on where its journal is; the committer reads on from there. */
 static int back_to_tree(struct mount *m, uint64_t number, struct found *x, struct fault *f)
 {
 	const struct roll *r = &x->roll;
-	const struct record_head *at = NULL;
+	const struct record_head *at = tree_of_journal(m, r, number);
 
-	for (size_t i = 0; i < r->n; i++)
-		if (r->v[i].number <= number)
-			at = &r->v[i];
 	if (!at)
 		return fault_set(f, -EBADMSG, FAULT_FINAL, "cache %s: its journal lies over record %llu, which this attempt has not",
 				 m->opts.cache, (unsigned long long)number);
 	x->good = at->kind == RECORD_RESET ? at->number : at->good;
-	x->log.number = number;
+	x->log.number = at->number;
 	m->attempt_began = r->v[0].number;
-	if (roll_group(r, number, &x->group, f) < 0)
+	if (roll_group(r, at->number, &x->group, f) < 0)
 		return f->code;
 	x->newest = group_newest(x->group);
 	return 0;

@@ -106,8 +106,9 @@ int slots_new(struct committer *c, struct group *group, struct state *good_state
 	}
 	s->group = group;
 	s->tree = state_ref(c->m->state);
-	keep_tree(s, c->good, good_state ? good_state : c->m->state);
-	s->gains_of = good_state ? 0 : group_newest(group);
+	if (good_state || c->good == c->newest) /* else it could not be read, and is asked for again */
+		keep_tree(s, c->good, good_state ? good_state : c->m->state);
+	s->gains_of = c->good == c->newest ? group_newest(group) : 0;
 	c->slots = s;
 	return 0;
 }
@@ -412,13 +413,34 @@ static unsigned slot_of(void *arg, const void *key, size_t len)
 	return UINT_MAX; /* what this slot's commit does for the sake of others' */
 }
 
+/* s->keys, with what was read since they were made: a meeting may have failed. */
+static int keys_to_meet(struct slots *s)
+{
+	scoped(run_unref) struct run *fresh = NULL;
+	struct run *all;
+	int rc = s->theirs_n ? rebase_keys(s->theirs, s->theirs_n, NULL, NULL, &fresh) : 0;
+
+	if (rc < 0 || !fresh)
+		return rc;
+	if (!s->keys) {
+		s->keys = take(&fresh);
+		return 0;
+	}
+	rc = run_merge((struct run *[]){fresh, s->keys}, 2, false, &all);
+	if (rc < 0)
+		return rc;
+	run_unref(s->keys);
+	s->keys = all;
+	return 0;
+}
+
 static int meet(struct committer *c, struct fault *f)
 {
 	struct slots *s = c->slots;
 	struct meeting x = {.slot_of = slot_of, .arg = c};
-	int rc;
+	int rc = keys_to_meet(s);
 
-	if (!s->keys && s->theirs_n && (rc = rebase_keys(s->theirs, s->theirs_n, NULL, NULL, &s->keys)) < 0)
+	if (rc < 0)
 		return fault_errno(f, rc, "what other slots changed");
 	if (!s->keys)
 		return 0;
@@ -428,6 +450,13 @@ static int meet(struct committer *c, struct fault *f)
 	run_unref(take(&s->keys));
 	theirs_clear(s);
 	return 0;
+}
+
+int slots_catch_up(struct committer *c, struct fault *f)
+{
+	int rc = read_log(c, f);
+
+	return rc < 0 ? rc : meet(c, f);
 }
 
 bool slots_begin_step(struct committer *c)

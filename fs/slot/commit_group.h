@@ -22,6 +22,12 @@
 int slots_new(struct committer *c, struct group *group, struct state *good_state, struct fault *f);
 void slots_free(struct slots *s);
 
+/*
+ * Before anybody uses the mount, whose cache goes on: all that is on the log.  What this slot committed itself is in
+ * its memory only then.
+ */
+int slots_catch_up(struct committer *c, struct fault *f);
+
 struct state *slots_tree(const struct committer *c);
 /* Reads all records there are; a random wait.  -EROFS: the attempt, or this writer, is over. */
 int slots_read_on(struct committer *c, struct fault *f);

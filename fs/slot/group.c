@@ -41,12 +41,9 @@ void group_free(struct group *g)
 
 static void see_commit(struct group *g, struct slot *s, const struct record_head *h)
 {
-	/* A word (calm < number) and a release have no state of their own. */
-	bool has_state = !(h->flags & RECORD_RELEASE) && (h->calm == 0 || h->calm == h->number);
-
 	if (h->fence != s->fence)
 		return; /* of a writer that was replaced: no writer of ours appends such a one */
-	if (has_state)
+	if (group_has_state(h))
 		s->last = g->newest = h->number;
 	if (h->calm > s->calm) {
 		s->calm = h->calm;

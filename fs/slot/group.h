@@ -25,6 +25,12 @@ SCOPE_PTR(struct group, group_free)
 /* The next record of the log, in order, of whatever kind. */
 void group_see(struct group *g, const struct record_head *h);
 
+/* Does a commit have a state of its own?  A word (calm < number) and a release have that of the record before. */
+static inline bool group_has_state(const struct record_head *h)
+{
+	return h->kind == RECORD_COMMIT && !(h->flags & RECORD_RELEASE) && (h->calm == 0 || h->calm == h->number);
+}
+
 /*
  * Has the log taken this writer's place: a reset since, or a later fence of its slot?  The record that did, or 0.
  */

@@ -543,6 +543,23 @@ def test_a_daemon_killed_in_the_middle_of_a_save_loses_no_shard(machines, file_s
     judge_moments(gang[0], good_moments(read_log(file_store)), 3)
 
 
+def test_a_slot_whose_journal_is_damaged_does_not_go_on(pair):
+    """What it had not sent may be missing, and the others' marker would be good without it."""
+    a, b = pair
+    write_new(b.path / "sent", b"x")
+    until_sent(b, "sent")
+    for i in range(200):
+        (b.path / f"unsent-{i}").mkdir()
+    b.kill()
+    journal = b.cache / "journal"
+    data = bytearray(journal.read_bytes())
+    data[-8192:-4096] = bytes(4096)
+    journal.write_bytes(data)
+    with pytest.raises(MountFailed, match=r"attempt=2\b"):
+        b.mount(attempt=1)
+    assert not a.status()["fenced"], "a mount that is refused ends nobody"
+
+
 # ---- machines that are lost ----
 
 # Saves that come as fast as these leave unfinished ones behind: those hold nothing back for long.
