@@ -136,10 +136,14 @@ int group_waits_for(const struct group *g, uint64_t number, bool *never)
 {
 	uint64_t from, to;
 
+	*never = true;
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->slots[i].fence == 0)
+			return (int)i;
+	*never = false;
 	for (unsigned i = 0; i < g->n; i++) {
 		interval(g, i, g->n, 0, &from, &to);
-		*never = g->slots[i].fence == 0;
-		if (*never || to < number)
+		if (to < number)
 			return (int)i;
 	}
 	return -1;

@@ -48,7 +48,8 @@ bool group_all_released(const struct group *g);
 /* The joint good moment, never before `good`.  If `slot` is one of them it is taken to say calm = `calm` as well. */
 uint64_t group_good(const struct group *g, uint64_t good, unsigned slot, uint64_t calm);
 /*
- * The first slot that has not vouched for record `number` yet, or -1.  *never: it has had no writer in this attempt.
+ * A slot that has not vouched for record `number` yet, or -1.  *never: it has had no writer in this attempt; such a
+ * one comes first, since no waiting helps.
  */
 int group_waits_for(const struct group *g, uint64_t number, bool *never);
 
