@@ -606,7 +606,7 @@ static bool is_as_committed(struct committer *c)
 		return false;
 	mount_lock(m);
 	is = !m->first_change_ns && moment_quiet(m, now, NULL);
-	if (is)
+	if (is && nodes_all_clean(&m->nodes)) /* else a log has grown, which who comes to wait now wants too */
 		c->newest_seq = m->nodes.seq;
 	if (is && slots_all_good(c) && c->durable_seq < c->newest_seq) { /* nothing of it is to be committed */
 		c->durable_seq = c->newest_seq;
