@@ -405,6 +405,8 @@ static void freeze(struct committer *c)
 	int rc = 0;
 
 	look_ahead(m);
+	if (c->slots)
+		slots_before_freeze(c);
 	mount_lock(m);
 	now = mount_now(m);
 	(void)cachedir_deleted(m);

@@ -474,6 +474,43 @@ bool slots_begin_step(struct committer *c)
 
 /* ---- a commit ---- */
 
+struct wanted {
+	uint64_t home, id;
+};
+
+static size_t want(struct mount *m, struct wanted *v, size_t n, uint64_t home, uint64_t id)
+{
+	if (id && !node_find(&m->nodes, id))
+		v[n++] = (struct wanted){.home = home, .id = id};
+	return n;
+}
+
+/* What meeting others' changes made of a name needs no look at the inode; its record needs one. */
+void slots_before_freeze(struct committer *c)
+{
+	struct mount *m = c->m;
+	scoped(free) struct wanted *v = NULL;
+	size_t n = 0;
+
+	mount_lock(m);
+	v = calloc(2 * list_length(&m->nodes.dirty_names) + 1, sizeof(*v));
+	for (struct list *l = m->nodes.dirty_names.next; v && l != &m->nodes.dirty_names; l = l->next) {
+		const struct name *e = name_of_dirty(l);
+
+		if (e->id == e->base.id)
+			continue;
+		n = want(m, v, n, e->base.home, e->base.id);
+		n = want(m, v, n, e->home, e->id);
+	}
+	mount_unlock(m);
+	for (size_t i = 0; i < n; i++) {
+		struct fault f = FAULT_NONE;
+
+		if (load_node(m, v[i].home, v[i].id, &f) < 0)
+			log_debug("links of inode %llx: %s", (unsigned long long)v[i].id, f.text);
+	}
+}
+
 static uint64_t new_id(void *arg)
 {
 	struct mount *m = arg;

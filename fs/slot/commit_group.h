@@ -33,6 +33,8 @@ struct state *slots_tree(const struct committer *c);
 int slots_read_on(struct committer *c, struct fault *f);
 /* Before anything else in a step.  false: memory is not yet what the log says, and nothing may be frozen. */
 bool slots_begin_step(struct committer *c);
+/* Before a freeze: whatever a name that changes led to or leads to is in memory, for its links are counted there. */
+void slots_before_freeze(struct committer *c);
 /* Encodes the moment in flight for the tree as it is now. */
 int slots_flying_make(struct committer *c, struct fault *f);
 /* c->record is on the log; next: the tree with it, taken over. */
