@@ -191,7 +191,7 @@ static void know_gains(struct committer *c)
 	uint64_t newest = group_newest(s->group);
 	struct gains *gains = gains_new(m);
 	struct fault f = FAULT_NONE;
-	struct state *good;
+	struct state *good = NULL;
 	int rc;
 
 	if (s->gains_of == newest) {
