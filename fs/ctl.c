@@ -17,6 +17,7 @@
 #include "base/cond.h"
 #include "base/jsontext.h"
 #include "fs/commit.h"
+#include "fs/notice/heed.h"
 #include "fs/status.h"
 
 #define CONNECTIONS_MOST 16
@@ -146,6 +147,23 @@ static void answer_sync(struct connection *c, double seconds)
 	say_done(c->fd, rc, &f);
 }
 
+/* ---- notices ---- */
+
+static void answer_notice(struct connection *c, const char *what, double seconds)
+{
+	struct mount *m = c->ctl->m;
+	struct fault f = FAULT_NONE;
+	int rc;
+
+	if (strcmp(what, "cancel") == 0)
+		rc = heed_cancel(m);
+	else
+		rc = heed_tell(m, (uint64_t)(seconds * 1e9));
+	if (rc < 0)
+		(void)fault_set(&f, rc, FAULT_FINAL, "the mount only looks: there is nothing to flush");
+	say_done(c->fd, rc, &f);
+}
+
 /* ---- the end ---- */
 
 static void answer_end(struct connection *c, double seconds, bool discard)
@@ -212,6 +230,8 @@ static void answer(struct connection *c, const char *line)
 		answer_sync(c, seconds);
 	else if (sscanf(line, "end %lf %15s", &seconds, how) == 2)
 		answer_end(c, seconds, strcmp(how, "discard") == 0);
+	else if (sscanf(line, "notice %15s %lf", how, &seconds) == 2)
+		answer_notice(c, how, seconds);
 	else
 		say(c->fd, json_pack("{s:s,s:i}", "error", "not a request", "code", EINVAL));
 }

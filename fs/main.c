@@ -2,7 +2,7 @@
 /*
  * holdfast mount: options, the way into the background, signals, and the order of starting and
  * ending.  SIGTERM and SIGINT: flush, unmount, exit, in at most 90 s; a second one, whenever it
- * comes, ends all waiting.
+ * comes, ends all waiting.  SIGUSR2: the machine is about to go, and nobody says when.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include "fs/file.h"
 #include "fs/follow.h"
 #include "fs/fuse.h"
+#include "fs/notice/heed.h"
 #include "fs/opts.h"
 #include "fs/revert.h"
 #include "fs/session.h"
@@ -199,7 +200,7 @@ static void second_signal(struct program *p, int sig)
 	committer_hurry(&p->mount, mount_now(&p->mount));
 }
 
-/* One thread waits for what ends us, until all has ended; all others have these blocked. */
+/* One thread waits for what ends us or may soon, until all has ended; all others have these blocked. */
 static void *signals_main(void *arg)
 {
 	struct program *p = arg;
@@ -210,8 +211,11 @@ static void *signals_main(void *arg)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGHUP);
-	for (unsigned n = 0; sigwait(&set, &sig) == 0 && !p->ended; n++) {
-		if (n == 0)
+	(void)sigaddset(&set, SIGUSR2);
+	for (unsigned ends = 0; sigwait(&set, &sig) == 0 && !p->ended;) {
+		if (sig == SIGUSR2)
+			(void)heed_tell(&p->mount, 0); /* who only looks has nothing to flush */
+		else if (ends++ == 0)
 			first_signal(p, sig);
 		else
 			second_signal(p, sig);
@@ -244,6 +248,7 @@ static void block_signals(void)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGUSR2);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	(void)sigaction(SIGUSR1, &(struct sigaction){.sa_handler = nothing}, NULL);
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/notice/notice.h"
 #include "fs/cache/content.h"
 #include "fs/cache/journal.h"
 #include "fs/ears.h"
@@ -56,6 +57,11 @@ struct mount_opts {
 		mode_t mode; /* 0777 without the umask */
 	} shown;
 	struct track_policy policy;
+	struct {
+		enum notice_where where;
+		char *file;
+		uint64_t margin_ns; /* at most; 0: the usual one */
+	} notice;
 };
 
 struct mount {
@@ -117,6 +123,10 @@ struct mount {
 	struct reverter *reverter;
 	/* see warm.h; NULL: nothing is fetched before it is asked for */
 	struct warmer *warmer;
+	/* see notice/heed.h; NULL: there is nothing to flush */
+	struct heed *heed;
+	/* A notice runs: whatever is no part of the flush waits.  Set by the committer. */
+	_Atomic bool flushing;
 };
 
 static inline bool mount_in_group(const struct mount *m)

@@ -259,6 +259,23 @@ static int opt_logs(struct mount_opts *o, const char *v)
 	return rc;
 }
 
+static int opt_notice(struct mount_opts *o, const char *v)
+{
+	return notice_where_of(v, &o->notice.where) ? 0 : -EINVAL;
+}
+static int opt_notice_file(struct mount_opts *o, const char *v)
+{
+	return v[0] == '/' ? set_string(&o->notice.file, v) : -EINVAL;
+}
+static int opt_notice_margin(struct mount_opts *o, const char *v)
+{
+	int rc = seconds(v, &o->notice.margin_ns);
+
+	if (rc == 0 && o->notice.margin_ns < NOTICE_MARGIN_LEAST_NS)
+		o->notice.margin_ns = NOTICE_MARGIN_LEAST_NS;
+	return rc;
+}
+
 static const struct opt {
 	const char *name;
 	const char *value; /* what stands behind "=", NULL: nothing does */
@@ -286,6 +303,9 @@ static const struct opt {
 	{"settle", "SECONDS", opt_settle, "a set of a new shape is whole after so long (10)"},
 	{"patience", "SECONDS", opt_patience, "then an objection to a moment is dropped (600)"},
 	{"logs", "PATTERNS", opt_logs, "names of files that only grow (" TRACK_LOGS_DEFAULT ")"},
+	{"notice", "auto|ec2|gcp|azure|none", opt_notice, "whose notices of an interruption are heeded (auto)"},
+	{"notice_file", "PATH", opt_notice_file, "that this file appears is a notice, too"},
+	{"notice_margin", "SECONDS", opt_notice_margin, "kept back from the time that a notice gives (20)"},
 	{"lanes", "N", opt_lanes, "threads that move data (one a core, at most 4)"},
 	{"nocompress", NULL, opt_nocompress, "store chunks as they are"},
 	{"slot", "R", opt_slot, "this writer's number in a distributed job"},
@@ -361,7 +381,8 @@ static int parse_word(struct mount_opts *o, const char *word, struct fault *f)
 
 void opts_default(struct mount_opts *o)
 {
-	*o = (struct mount_opts){.slots = 1, .compress = true, .policy = TRACK_POLICY_DEFAULT};
+	*o = (struct mount_opts){.slots = 1, .compress = true, .policy = TRACK_POLICY_DEFAULT,
+				  .notice = {.where = NOTICE_AUTO}};
 }
 
 /* What stands for a value in usage says too little of what it has to look like. */
@@ -369,6 +390,7 @@ static const char *in_words(const char *value)
 {
 	static const char *const words[][2] = {
 		{"DIR", "an absolute path"},
+		{"PATH", "an absolute path"},
 		{"SIZE", "bytes, or a number with K, M, G or T"},
 		{"SECONDS", "a number of seconds"},
 	};
@@ -465,5 +487,6 @@ void opts_fini(struct mount_opts *o)
 {
 	free(o->cache);
 	free(o->logs);
-	o->cache = o->logs = NULL;
+	free(o->notice.file);
+	o->cache = o->logs = o->notice.file = NULL;
 }

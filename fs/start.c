@@ -16,6 +16,7 @@
 #include "fs/commit.h"
 #include "fs/file.h"
 #include "fs/follow.h"
+#include "fs/notice/heed.h"
 #include "fs/replay.h"
 #include "fs/revert.h"
 #include "fs/slot/attempt.h"
@@ -676,6 +677,8 @@ static int start_from_log(struct mount *m, struct objects *o, struct fault *f)
 						     .newest = x.newest, .floor = x.log.floor, .good_state = good,
 						     .group = take(&x.group),
 						     .doubtful = went_on && replay_doubtful(r)}, f);
+	if (rc == 0)
+		rc = heed_open(m, f);
 	return rc < 0 ? rc : committer_run(m, f);
 }
 
@@ -769,6 +772,7 @@ void mount_fini(struct mount *m)
 	if (m->lanes)
 		lanes_stop(m->lanes); /* ends what the committer may wait for */
 	committer_free(m);
+	heed_close(m);
 	follow_free(m);
 	revert_free(m);
 	warm_free(m);

@@ -9,6 +9,7 @@
 #include "base/jsontext.h"
 #include "fs/commit.h"
 #include "fs/follow.h"
+#include "fs/notice/heed.h"
 #include "fs/park.h"
 #include "fs/warm.h"
 
@@ -121,6 +122,7 @@ char *status_json(struct mount *m)
 	add_error(j, &c, &w, mount_now(m));
 	add_following(j, m, &w);
 	add_warm(j, m);
+	(void)json_object_set_new(j, "notice", heed_json(m));
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
 	(void)json_object_set_new(j, "why_read_only", json_text(why_read_only));
 	(void)json_object_set_new(j, "death_detection", json_text(m->death_detection ? "on" : "off"));

@@ -139,6 +139,22 @@ static void add_shown(const json_t *status, struct buf *out)
 			 words_span(number_of(status, "looked_seconds"), span));
 }
 
+/* "terminate, in 87 s (EC2 spot/instance-action)"; false: no notice runs. */
+static bool add_notice(const json_t *status, struct buf *out, const char *head)
+{
+	const json_t *notice = json_object_get(status, "notice");
+	char span[WORDS_MAX];
+
+	if (strcmp(text_of(notice, "phase"), "hint") == 0)
+		buf_addf(out, "%sthe risk of an interruption is higher", head);
+	else if (strcmp(text_of(notice, "phase"), "runs") == 0)
+		buf_addf(out, "%s%s, in %s (%s)", head, text_of(notice, "kind"),
+			 words_span(number_of(notice, "seconds_left"), span), text_of(notice, "source"));
+	else
+		return false;
+	return true;
+}
+
 static void add_progress(const json_t *status, struct buf *out)
 {
 	buf_addf(out, "good     ");
@@ -161,6 +177,8 @@ void status_text(const json_t *status, struct buf *out)
 	} else {
 		add_progress(status, out);
 	}
+	if (add_notice(status, out, "notice   "))
+		buf_addf(out, "\n");
 	if (*obstacle(status))
 		buf_addf(out, "waiting  %s\n", obstacle(status));
 	if (add_writers(status, out, "full     "))
@@ -185,6 +203,7 @@ void status_line(const json_t *status, struct buf *out)
 		buf_addf(out, "; unsent ");
 		add_unsent(status, out);
 	}
+	(void)add_notice(status, out, "; notice: ");
 	if (*obstacle(status))
 		buf_addf(out, "; waiting: %s", obstacle(status));
 	(void)add_writers(status, out, "; full: ");

@@ -18,6 +18,7 @@ enum verb_status {
 int cmd_ls(int argc, char **argv);
 int cmd_mkfs(int argc, char **argv);
 int cmd_mount(int argc, char **argv); /* fs/main.c */
+int cmd_notice(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_sync(int argc, char **argv);
 int cmd_umount(int argc, char **argv);

@@ -15,7 +15,8 @@ from lib.procs import HANGS_S, ends_within, kill, until, wait_gone
 ELSEWHERE = 4  # umount's: the mount lives on in another place
 
 # Short, so that tests are quick; overruled by a test that is about them.
-QUICK = {"commit": "0.2", "quiet": "0.2", "settle": "1"}
+# Nobody's notices are heeded where a test is not about them.
+QUICK = {"commit": "0.2", "quiet": "0.2", "settle": "1", "notice": "none"}
 
 
 class MountFailed(Exception):
@@ -44,6 +45,7 @@ class Machine:
         self.cache = self.root / "cache"
         self.log = self.root / "log"
         self.options = QUICK | options
+        self.env = {}  # beyond the caller's and the store's
         self.pid = None
         self.root.mkdir(parents=True, exist_ok=True)
         self.path.mkdir(exist_ok=True)
@@ -57,6 +59,7 @@ class Machine:
         return (
             os.environ
             | self.store.env
+            | self.env
             | {
                 "HOLDFAST_LOG": "1",
                 "ASAN_OPTIONS": f"handle_abort=1:{os.environ.get('ASAN_OPTIONS', '')}:{reports}",

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a mount heeds of notices: those of the cloud, of a file and of whoever tells it.  The committer looks
+ * at each of its ticks and flushes while one runs.  A mount that only looks has nothing to flush, and none of
+ * this.  Thread: any, without the lock.
+ */
+#ifndef HOLDFAST_FS_NOTICE_HEED_H
+#define HOLDFAST_FS_NOTICE_HEED_H
+
+#include <jansson.h>
+
+#include "fs/mount.h"
+
+struct heed;
+
+/* Sets m->heed; asks nobody yet, so that no mount is delayed.  Fails: as notice_open(). */
+int heed_open(struct mount *m, struct fault *f);
+void heed_close(struct mount *m);
+
+void heed_look(struct mount *m, struct notice_view *out); /* calm where nothing is heeded */
+
+/* The machine goes in so many ns; 0: nobody says when. -EROFS: nothing is heeded. */
+int heed_tell(struct mount *m, uint64_t left_ns);
+int heed_cancel(struct mount *m);
+
+/* For status: an object, the caller's; NULL: no memory. */
+json_t *heed_json(struct mount *m);
+
+#endif

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that is about to go: who says so, what the mount does then, and what comes of it."""
+
+import signal
+
+import pytest
+
+from lib.content import MIB, noise, write_new
+from lib.imds import Imds
+from lib.procs import kill
+
+DONE, FAILED, USAGE = 0, 1, 2
+
+
+@pytest.fixture
+def imds():
+    with Imds() as service:
+        yield service
+
+
+def phase(want):
+    return lambda status: status["notice"]["phase"] == want
+
+
+def until_runs(m):
+    return m.until(phase("runs"), "a notice runs")["notice"]
+
+
+def until_calm(m):
+    return m.until(phase("calm"), "no notice runs")["notice"]
+
+
+def notice(m, *arguments):
+    done = m.command("notice", m.path, *arguments)
+    assert done.returncode == DONE, done
+    assert done.stdout == done.stderr == ""
+
+
+# ---- who says so ----
+
+
+def test_a_mount_that_heard_nothing_is_calm(file_machine):
+    assert file_machine.status()["notice"] == {
+        "phase": "calm",
+        "number": 0,
+        "kind": "",
+        "source": "none",
+        "seconds_left": 0,
+        "deadline": "",
+    }
+
+
+def test_sigusr2_is_a_notice(file_machine):
+    m = file_machine
+    kill(m.pid, signal.SIGUSR2)
+    said = until_runs(m)
+    assert said["number"] == 1
+    assert said["source"] == "holdfast notice or SIGUSR2"
+    assert 0 < said["seconds_left"] <= 30
+    kill(m.pid, signal.SIGUSR2)  # again: the same one
+    assert until_runs(m)["number"] == 1
+
+
+def test_the_verb_says_when_and_takes_it_back(file_machine):
+    m = file_machine
+    notice(m, "--seconds", 500)
+    said = until_runs(m)
+    assert 400 < said["seconds_left"] <= 500
+    assert said["kind"] == "terminate"
+    assert said["deadline"].endswith("Z")
+    assert "terminate, in 8" in m.command("status", m.path).stdout
+    notice(m, "--seconds", 1000)  # the first deadline stands
+    assert until_runs(m)["seconds_left"] <= 500
+    notice(m, "--cancel")
+    assert until_calm(m)["number"] == 1
+    notice(m)
+    assert until_runs(m)["number"] == 2
+    assert "notice: over" in m.log_text()
+
+
+def test_a_file_that_appears_is_a_notice_until_it_goes(machines, file_store, tmp_path):
+    file = tmp_path / "notice"
+    m = machines(file_store, notice_file=file).mount()
+    file.write_text("77")
+    assert until_runs(m)["source"] == "notice file"
+    file.unlink()
+    until_calm(m)
+
+
+def watched(machines, store, imds, **options):
+    m = machines(store, **({"notice": "ec2"} | options))
+    m.env = imds.env
+    m.mount()
+    m.until(lambda s: s["notice"]["source"] == "ec2", "EC2 is watched")
+    return m
+
+
+def test_where_it_runs_is_found_out(machines, file_store, imds):
+    watched(machines, file_store, imds, notice="auto")
+
+
+def test_ec2_is_asked_and_heard(machines, file_store, imds):
+    m = watched(machines, file_store, imds)
+    imds.recommend()
+    m.until(phase("hint"), "a hint")
+    imds.interrupt(110)
+    said = until_runs(m)
+    assert said["source"] == "EC2 spot/instance-action"
+    assert 60 < said["seconds_left"] <= 110
+    imds.withdraw()
+    m.until(phase("hint"), "the hint again")
+
+
+def test_a_service_that_never_answers_delays_neither_mount_nor_umount(machines, file_store, imds):
+    imds.server.server_close()  # its port refuses from now on
+    m = machines(file_store, notice="auto")
+    m.env = imds.env
+    m.mount()
+    write_new(m.path / "a", noise(MIB))
+    m.umount()
+
+
+# ---- what it says to bad input ----
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--seconds", "0"], ["--seconds", "soon"], ["--seconds", "5", "--cancel"], ["--never"]],
+)
+def test_a_wrong_command_line_is_said_in_one_line(file_machine, arguments):
+    done = file_machine.command("notice", file_machine.path, *arguments)
+    assert done.returncode == USAGE
+    assert "usage: holdfast notice" in done.stderr
+    assert file_machine.status()["notice"]["number"] == 0
+
+
+def test_who_only_looks_has_nothing_to_flush(machines, file_store):
+    m = machines(file_store).mount(ro=True)
+    done = m.command("notice", m.path)
+    assert done.returncode == FAILED
+    assert "nothing to flush" in done.stderr
+    kill(m.pid, signal.SIGUSR2)
+    assert m.status()["notice"]["phase"] == "calm"
+
+
+@pytest.mark.parametrize(
+    "options", [{"notice": "aws"}, {"notice_file": "here"}, {"notice_margin": "much"}]
+)
+def test_a_wrong_option_is_named(machines, file_store, options):
+    m = machines(file_store)
+    words = ",".join(f"{k}={v}" for k, v in options.items())
+    done = m.command("mount", file_store.uri, m.path, "-o", words)
+    assert done.returncode == USAGE
+    assert words in done.stderr
