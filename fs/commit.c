@@ -15,6 +15,7 @@
 #include "fs/gain.h"
 #include "fs/look.h"
 #include "fs/moment.h"
+#include "fs/notice/flush.h"
 #include "fs/park.h"
 #include "fs/replay.h"
 #include "fs/slot/commit_group.h"
@@ -149,7 +150,7 @@ static int make_body_run(struct committer *c, struct record *r, bool last, struc
 	bool due = state_depth(commit_tree(c)) + 1 >= CUMULATIVE_EVERY;
 	int rc = 0;
 
-	if (c->lanes_over)
+	if (c->lanes_over || c->m->flushing)
 		return 0;
 	/* A group's base is made by its next reset: a slot would lose the number to others over and over. */
 	if ((due || last) && !c->slots && state_base_due(c->m->state))
@@ -262,6 +263,7 @@ bool commit_newest_is_good(struct committer *c)
 	if (c->newest_seq == c->m->nodes.seq && moment_quiet(c->m, now, NULL))
 		c->newest_quiet = true;
 	in.ack_ns = c->ack_ns;
+	in.notice_ns = flush_notice_ns(c);
 	mount_unlock(c->m);
 	in.quiet = c->newest_quiet;
 	in.holder = c->newest_holder.name[0] ? c->newest_holder.name : NULL;
@@ -305,7 +307,7 @@ void commit_faulted(struct committer *c, const struct fault *f)
 	c->faults++;
 	pthread_cond_broadcast(&c->moved);
 	mount_unlock(c->m);
-	c->retry_ns = mount_now(c->m) + AGAIN_NS;
+	c->retry_ns = mount_now(c->m) + flush_wait_ns(c, AGAIN_NS);
 	if (is_new)
 		log_error("commit: %s; %s", f->text,
 			  deleted ? "what cannot be read any more is in no commit"
@@ -352,6 +354,8 @@ static bool freeze_due(struct committer *c, uint64_t now, bool quiet, bool overd
 		return now - c->gap_from_ns >= ROOM_GAP_NS;
 	if (c->ack_ns)
 		return false;
+	if (c->m->flushing)
+		return flush_freezes(c, now, quiet);
 	if (now - c->gap_from_ns < commit_gap(c))
 		return false;
 	return quiet || now - c->gap_from_ns >= p->patience_ns;
@@ -481,7 +485,8 @@ static void landed(struct committer *c)
 	if (good)
 		good_moved(c);
 	replay_compact(c->m);
-	evict_to_size(c->m);
+	if (!c->m->flushing)
+		evict_to_size(c->m);
 	mount_lock(c->m);
 	park_look(c->m);
 	mount_unlock(c->m);
@@ -593,6 +598,7 @@ static void look_at_log(struct committer *c)
 
 static void step(struct committer *c)
 {
+	flush_look(c);
 	if (c->fenced || mount_now(c->m) < c->retry_ns)
 		return;
 	if (c->slots) {
@@ -769,7 +775,7 @@ static void waiter_comes(struct committer *c, uint64_t now)
 {
 	if (c->waiters++ == 0) {
 		c->ack_ns = now;
-		lanes_hurry(c->m->lanes, true); /* nobody is disturbed by the flush he waits for */
+		flush_set_pace(c); /* nobody is disturbed by the flush he waits for */
 	}
 	c->kicked = true;
 	pthread_cond_signal(&c->wake);
@@ -779,7 +785,7 @@ static void waiter_goes(struct committer *c)
 {
 	if (--c->waiters == 0) {
 		c->ack_ns = 0;
-		lanes_hurry(c->m->lanes, false);
+		flush_set_pace(c);
 	}
 }
 

@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_FS_COMMIT_PRIV_H
 #define HOLDFAST_FS_COMMIT_PRIV_H
 
+#include "base/notice/notice.h"
 #include "fs/commit.h"
 #include "fs/gain.h"
 #include "fs/send.h"
@@ -51,6 +52,7 @@ struct committer {
 	_Atomic bool kicked, ending; /* looked at without it, too */
 	uint64_t number, good, newest, floor;
 	uint64_t durable_seq;   /* changes up to here are in `good` */
+	struct notice_view notice; /* as of this step */
 	unsigned waiters;
 	uint64_t ack_ns;        /* since when the oldest of them waits; 0: none */
 	uint64_t give_up_ns;    /* they wait no longer than this; 0: as they were told */

@@ -288,6 +288,8 @@ int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t o
 	scoped(need_fini) struct need need = {.n = 0};
 	int rc = content_needs(c, off, len, false, &need);
 
+	if (m->flushing)
+		return 0;
 	if (past_wanted(m))
 		return -ENOSPC;
 	return rc < 0 || need.n == 0 ? rc : start(m, n, c, &need, FETCH_SOON, w, off, len);

@@ -36,8 +36,8 @@ void hydrate_leave(struct awaited *w); /* under lock: he does not wait any more;
 /* The same, and wait in this thread. */
 int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, bool for_write);
 /*
- * Fetch without waiting; failures are left to whoever reads.  -EAGAIN: it is on its way, and w, where it is not NULL,
- * is told when it has come, or will not.  0: all is here, or nobody is told.
+ * Fetch without waiting, unless a notice runs; failures are left to whoever reads.  -EAGAIN: it is on its way, and w,
+ * where it is not NULL, is told when it has come, or will not.  0: all is here, or nobody is told.
  */
 int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, struct awaited *w);
 

@@ -882,7 +882,9 @@ static bool compact_due(const struct mount *m)
 
 	if (mount_now(m) < m->compact_from_ns || m->cache_deleted)
 		return false;
-	return m->journal_failed || journal_bytes(m->journal) >= (most > COMPACT_BYTES ? most : COMPACT_BYTES);
+	if (m->journal_failed)
+		return true; /* nothing can be saved without it, at a notice either */
+	return !m->flushing && journal_bytes(m->journal) >= (most > COMPACT_BYTES ? most : COMPACT_BYTES);
 }
 
 void replay_compact(struct mount *m)

@@ -270,6 +270,8 @@ static const char *sign(const struct mount *m)
 {
 	struct lanes_counts l;
 
+	if (m->flushing)
+		return "a notice runs";
 	lanes_counts(m->lanes, &l);
 	if (l.queued_bytes > SAVE_BYTES)
 		return "somebody saves";

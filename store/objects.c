@@ -27,6 +27,7 @@ enum { IDLE, TRYING, REFUSED, WAITING };
 struct tally {
 	_Atomic uint64_t requests[4]; /* by enum object_op */
 	_Atomic uint64_t errors, retries, bytes_in, bytes_out;
+	_Atomic uint64_t wait_most_ns; /* 0: as usual */
 	struct silence silence;
 };
 
@@ -87,6 +88,11 @@ void store_free(struct store *s)
 const char *store_uri(const struct store *s)
 {
 	return s->uri.text;
+}
+
+void store_hurry(const struct store *s, uint64_t most_ns)
+{
+	s->tally->wait_most_ns = most_ns;
 }
 
 void store_counts(const struct store *s, struct store_counts *out)
@@ -241,6 +247,7 @@ static void wait_or_give_up(struct object_req *r)
 		.tries = r->priv.tries,
 		.retry_after_ns = r->priv.retry_after_ns,
 		.left_ns = time_left(r),
+		.most_ns = o->store->tally->wait_most_ns,
 		.random = next_random(o),
 	};
 	uint64_t wait = retry_wait_ns(&how);

@@ -37,6 +37,12 @@ struct store_counts {
 void store_counts(const struct store *s, struct store_counts *out);
 
 /*
+ * Time is short: from now on no request waits much longer than most_ns before it is tried again, though
+ * the store asks for more; 0: as usual again.
+ */
+void store_hurry(const struct store *s, uint64_t most_ns);
+
+/*
  * Is a request under way while for least_ns no byte of any went either way, and no answer came?
  * Fills *out then.  Any thread.
  */

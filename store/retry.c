@@ -12,13 +12,18 @@
 #define STALL_FIRST_NS      (3 * NS_PER_S)
 #define STALL_MOST_NS       (20 * NS_PER_S)
 
-static uint64_t doubled(uint64_t first, unsigned tries)
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t doubled(uint64_t first, unsigned tries, uint64_t most)
 {
 	uint64_t ns = first;
 
-	for (unsigned i = 1; i < tries && ns < WAIT_MOST_NS; i++)
+	for (unsigned i = 1; i < tries && ns < most; i++)
 		ns *= 2;
-	return ns < WAIT_MOST_NS ? ns : WAIT_MOST_NS;
+	return lesser(ns, most);
 }
 
 uint64_t retry_wait_ns(const struct retry *r)
@@ -30,10 +35,10 @@ uint64_t retry_wait_ns(const struct retry *r)
 		return 0;
 	if (r->left_ns < LEFT_LEAST_NS)
 		return 0;
-	most = doubled(first, r->tries);
+	most = doubled(first, r->tries, r->most_ns ? r->most_ns : WAIT_MOST_NS);
 	wait = most / 2 + r->random % (most / 2);
 	if (asked > 0) {
-		asked = asked < RETRY_AFTER_MOST_NS ? asked : RETRY_AFTER_MOST_NS;
+		asked = lesser(asked, r->most_ns ? r->most_ns : RETRY_AFTER_MOST_NS);
 		wait = asked + r->random % (asked / 8 + 1);
 		return wait < r->left_ns ? wait : 0;
 	}

@@ -13,6 +13,7 @@ struct retry {
 	unsigned tries;          /* made so far, at least 1 */
 	uint64_t retry_after_ns; /* the store named a time; 0: it did not */
 	uint64_t left_ns;        /* until the deadline; UINT64_MAX: there is none */
+	uint64_t most_ns;        /* no wait is much longer, whatever the store asks for; 0: as usual */
 	uint64_t random;         /* any 64 bits */
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that is about to go: who says so, what the mount does then, and what comes of it."""
 
+import contextlib
 import signal
 
 import pytest
@@ -118,6 +119,100 @@ def test_a_service_that_never_answers_delays_neither_mount_nor_umount(machines, 
     m.mount()
     write_new(m.path / "a", noise(MIB))
     m.umount()
+
+
+# ---- what the mount does while one runs ----
+
+FOR_EVER = {"commit": 3000, "settle": 3000, "patience": 3000}
+
+
+def half_writer(path):
+    """Holds every moment: a new file, open for writing, half written."""
+    f = open(path, "wb", buffering=0)
+    f.write(b"x" * 5000)
+    return f
+
+
+def test_what_is_saved_is_sent_without_a_gap(machines, store):
+    m = machines(store, **FOR_EVER).mount()
+    write_new(m.path / "step-1.pt", noise(MIB))
+    m.sync()
+    notice(m, "--seconds", 900)
+    until_runs(m)
+    for i in range(2, 5):
+        write_new(m.path / f"step-{i}.pt", noise(MIB, i))
+        m.until_good_moves()
+    m.replace()
+    assert (m.path / "step-4.pt").read_bytes() == noise(MIB, 4)
+
+
+def test_a_first_set_is_whole_after_a_tenth_of_the_time(machines, file_store):
+    m = machines(file_store, **FOR_EVER | {"commit": 0}).mount()
+    (m.path / "step-1").mkdir()
+    write_new(m.path / "step-1" / "model.pt", noise(MIB))
+    m.until(lambda s: s["objection"], "the set may still grow")
+    notice(m, "--seconds", 20)
+    m.until_good_moves()
+
+
+def test_at_the_end_what_is_not_finished_is_stored_and_good_stays(machines, file_store):
+    m = machines(file_store, **FOR_EVER).mount()
+    write_new(m.path / "safe", noise(MIB, 1))
+    m.sync()
+    before = m.status()
+    half = half_writer(m.path / "half")
+    write_new(m.path / "b", noise(MIB, 2))
+    notice(m, "--seconds", 3)
+    after = m.until(lambda s: s["commit"] > before["commit"], "a commit at the end")
+    assert after["good"] == before["good"]
+    assert after["objection"]
+    m.lose()
+    with contextlib.suppress(OSError):  # it is no more
+        half.close()
+    m.mount(takeover=True, restore="newest")
+    assert (m.path / "b").read_bytes() == noise(MIB, 2)
+    assert not (m.path / "half").exists()
+
+
+def test_a_mount_goes_on_when_a_notice_was_false(machines, file_store):
+    m = machines(file_store).mount()
+    notice(m, "--seconds", 900)
+    until_runs(m)
+    write_new(m.path / "a", noise(MIB, 1))
+    m.until_good_moves()
+    notice(m, "--cancel")
+    until_calm(m)
+    write_new(m.path / "b", noise(MIB, 2))
+    m.until_good_moves()
+    m.renew()
+    assert (m.path / "b").read_bytes() == noise(MIB, 2)
+
+
+def test_nothing_is_prefetched(machines, file_store):
+    m = machines(file_store).mount()
+    write_new(m.path / "a", noise(64 * MIB))
+    m.renew(warm="none")
+    notice(m, "--seconds", 900)
+    until_runs(m)
+    with open(m.path / "a", "rb", buffering=0) as f:
+        # Twice what the kernel asks for ahead, in one read after the other.
+        for _ in range(16):
+            f.read(MIB)
+    assert m.status()["fetched_bytes"] < 32 * MIB
+
+
+def test_a_slot_flushes_its_own_and_the_good_moment_needs_all(machines, file_store):
+    slots = [machines(file_store, slot=i, of=2, attempt=1, **FOR_EVER).mount() for i in (0, 1)]
+    for i, m in enumerate(slots):
+        write_new(m.path / f"rank-{i}", noise(MIB, i))
+    slots[0].until(lambda s: s["commits"] > 0, "the first commit")
+    with half_writer(slots[1].path / "half"):
+        notice(slots[0], "--seconds", 900)
+        until_runs(slots[0])
+        before = slots[0].status()
+        write_new(slots[0].path / "more", noise(MIB, 7))
+        after = slots[0].until(lambda s: s["commits"] > before["commits"], "a commit of the slot's")
+        assert after["dirty_bytes"] == 0
 
 
 # ---- what it says to bad input ----

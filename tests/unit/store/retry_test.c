@@ -76,6 +76,20 @@ static void the_store_is_not_asked_before_the_time_it_names(void **state)
 	assert_int_equal(retry_wait_ns(&r), 0);
 }
 
+static void no_wait_is_longer_than_whoever_is_in_a_hurry_allows(void **state)
+{
+	struct retry r = {.class = FAULT_SOON, .tries = 20, .left_ns = UINT64_MAX, .most_ns = 400 * NS_PER_MS};
+	uint64_t seed = 4;
+
+	for (int i = 0; i < 200; i++) {
+		r.random = random_next(&seed);
+		assert_in_range(retry_wait_ns(&r), 200 * NS_PER_MS, 400 * NS_PER_MS);
+	}
+	r.class = FAULT_PACED;
+	r.retry_after_ns = 30 * NS_PER_S;
+	assert_in_range(retry_wait_ns(&r), 400 * NS_PER_MS, 450 * NS_PER_MS);
+}
+
 static void near_a_deadline_tries_come_closer(void **state)
 {
 	struct retry r = {.class = FAULT_SOON, .tries = 20, .left_ns = 2 * NS_PER_S};
@@ -109,6 +123,7 @@ int main(void)
 		cmocka_unit_test(waits_double_up_to_ten_seconds),
 		cmocka_unit_test(waits_are_spread),
 		cmocka_unit_test(the_store_is_not_asked_before_the_time_it_names),
+		cmocka_unit_test(no_wait_is_longer_than_whoever_is_in_a_hurry_allows),
 		cmocka_unit_test(near_a_deadline_tries_come_closer),
 		cmocka_unit_test(a_stall_is_noticed_soon_at_first),
 	};
