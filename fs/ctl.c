@@ -157,9 +157,13 @@ static void answer_notice(struct connection *c, const char *what, double seconds
 
 	if (strcmp(what, "cancel") == 0)
 		rc = heed_cancel(m);
+	else if (strcmp(what, "answered") == 0)
+		rc = heed_answered(m);
 	else
 		rc = heed_tell(m, (uint64_t)(seconds * 1e9));
-	if (rc < 0)
+	if (rc == -ESRCH)
+		(void)fault_set(&f, rc, FAULT_FINAL, "no notice runs: nobody was asked to save");
+	else if (rc < 0)
 		(void)fault_set(&f, rc, FAULT_FINAL, "the mount only looks: there is nothing to flush");
 	say_done(c->fd, rc, &f);
 }

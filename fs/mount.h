@@ -61,6 +61,10 @@ struct mount_opts {
 		enum notice_where where;
 		char *file;
 		uint64_t margin_ns; /* at most; 0: the usual one */
+		/* whoever trains, see notice/call.h */
+		char *exec;
+		int signal;
+		char *pid;
 	} notice;
 };
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/notice/call.h"
+
 static int set_string(char **to, const char *value)
 {
 	char *copy = strdup(value);
@@ -275,6 +277,21 @@ static int opt_notice_margin(struct mount_opts *o, const char *v)
 		o->notice.margin_ns = NOTICE_MARGIN_LEAST_NS;
 	return rc;
 }
+static int opt_notice_exec(struct mount_opts *o, const char *v)
+{
+	return *v ? set_string(&o->notice.exec, v) : -EINVAL;
+}
+static int opt_notice_signal(struct mount_opts *o, const char *v)
+{
+	o->notice.signal = call_signal(v);
+	return o->notice.signal ? 0 : -EINVAL;
+}
+static int opt_notice_pid(struct mount_opts *o, const char *v)
+{
+	bool known = v[0] == '/' || strncmp(v, "cgroup:/", 8) == 0 || (v[0] > '0' && v[0] <= '9');
+
+	return known ? set_string(&o->notice.pid, v) : -EINVAL;
+}
 
 static const struct opt {
 	const char *name;
@@ -306,6 +323,9 @@ static const struct opt {
 	{"notice", "auto|ec2|gcp|azure|none", opt_notice, "whose notices of an interruption are heeded (auto)"},
 	{"notice_file", "PATH", opt_notice_file, "that this file appears is a notice, too"},
 	{"notice_margin", "SECONDS", opt_notice_margin, "kept back from the time that a notice gives (20)"},
+	{"notice_exec", "COMMAND", opt_notice_exec, "run at a notice, so that the trainer saves once more"},
+	{"notice_signal", "TERM|INT|HUP|QUIT|USR1|USR2|CONT|URG", opt_notice_signal, "sent to it, for the same"},
+	{"notice_pid", "PID|PATH|cgroup:PATH", opt_notice_pid, "whom to: a number, a file that holds one, a cgroup"},
 	{"lanes", "N", opt_lanes, "threads that move data (one a core, at most 4)"},
 	{"nocompress", NULL, opt_nocompress, "store chunks as they are"},
 	{"slot", "R", opt_slot, "this writer's number in a distributed job"},
@@ -470,6 +490,8 @@ int opts_check(struct mount_opts *o, struct fault *f)
 		return fault_set(f, -EINVAL, FAULT_FINAL, "options ro and takeover: a mount that changes nothing replaces nobody");
 	if (o->warm == WARM_DEFAULT)
 		o->warm = o->read_only ? WARM_NONE : WARM_NEWEST; /* who looks may pay for each byte */
+	if (!o->notice.signal != !o->notice.pid)
+		return fault_set(f, -EINVAL, FAULT_FINAL, "options notice_signal and notice_pid: one says what is sent, the other whom to");
 	return check_follow(o, f);
 }
 
@@ -488,5 +510,7 @@ void opts_fini(struct mount_opts *o)
 	free(o->cache);
 	free(o->logs);
 	free(o->notice.file);
-	o->cache = o->logs = o->notice.file = NULL;
+	free(o->notice.exec);
+	free(o->notice.pid);
+	o->cache = o->logs = o->notice.file = o->notice.exec = o->notice.pid = NULL;
 }

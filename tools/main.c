@@ -34,7 +34,7 @@ static const struct verb verbs[] = {
 	{.name = "sync", .run = cmd_sync, .help = "wait until another machine would get it all",
 	 .usage = "[--timeout SECONDS] [PATH]", .page = "holdfast(1)"},
 	{.name = "notice", .run = cmd_notice, .help = "tell a mount that its machine is about to go",
-	 .usage = "[--seconds SECONDS] [--cancel] DIR", .page = "holdfast(1)"},
+	 .usage = "[--seconds SECONDS | --cancel | --answered] DIR", .page = "holdfast(1)"},
 	{.name = "ls", .run = cmd_ls, .help = "list what a store holds, without a mount",
 	 .usage = "[-l] [-R] URI[@COMMIT][:PATH]", .page = "holdfast(1)"},
 	{.name = NULL},

@@ -15,14 +15,15 @@
 #define WITHIN_MS 10000
 
 struct options {
-	const char *what; /* "tell", "cancel" */
+	const char *what; /* "tell", "cancel", "answered" */
 	double seconds;   /* 0: nobody says when */
 	const char *dir;
 };
 
 static int usage(void)
 {
-	fputs("holdfast notice: usage: holdfast notice [--seconds SECONDS] [--cancel] DIR\n", stderr);
+	fputs("holdfast notice: usage: holdfast notice [--seconds SECONDS | --cancel | --answered] DIR\n",
+	      stderr);
 	return VERB_USAGE;
 }
 
@@ -31,14 +32,15 @@ static int parse(int argc, char **argv, struct options *out)
 	static const struct option options[] = {
 		{"seconds", required_argument, NULL, 's'},
 		{"cancel", no_argument, NULL, 'c'},
+		{"answered", no_argument, NULL, 'a'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
 
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'c')
-			out->what = "cancel";
+		if ((c == 'c' || c == 'a') && !out->what)
+			out->what = c == 'c' ? "cancel" : "answered";
 		else if (c != 's' || !words_parse_seconds(optarg, &out->seconds))
 			return usage();
 	}

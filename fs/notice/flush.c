@@ -36,7 +36,7 @@ void flush_look(struct committer *c)
 	struct notice_view is;
 	bool other;
 
-	heed_look(c->m, &is);
+	heed_attend(c->m, &is);
 	mount_lock(c->m);
 	other = is.phase != c->notice.phase;
 	c->notice = is;

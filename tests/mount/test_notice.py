@@ -2,13 +2,17 @@
 """A machine that is about to go: who says so, what the mount does then, and what comes of it."""
 
 import contextlib
+import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from lib.content import MIB, noise, write_new
 from lib.imds import Imds
-from lib.procs import kill
+from lib.machine import option_list
+from lib.procs import HANGS_S, Group, kill, until, wait_gone
 
 DONE, FAILED, USAGE = 0, 1, 2
 
@@ -48,6 +52,7 @@ def test_a_mount_that_heard_nothing_is_calm(file_machine):
         "source": "none",
         "seconds_left": 0,
         "deadline": "",
+        "trainer": "",
     }
 
 
@@ -215,12 +220,145 @@ def test_a_slot_flushes_its_own_and_the_good_moment_needs_all(machines, file_sto
         assert after["dirty_bytes"] == 0
 
 
+# ---- whoever trains saves once more ----
+
+# As a plain PyTorch loop has it: the handler sets a flag, the loop looks at it between two steps.
+TRAINER = """
+import os, signal, sys, time
+directory, how = sys.argv[1:]
+asked = 0
+def ask(number, frame):
+    global asked
+    asked += 1
+signal.signal(getattr(signal, how), ask)
+def save(step):
+    with open(f"{directory}/ckpt.pt.tmp", "wb") as f:
+        f.write(b"%08d" % step * 100_000)
+    os.replace(f"{directory}/ckpt.pt.tmp", f"{directory}/ckpt.pt")
+save(1)
+print("trains", flush=True)
+for step in range(2, 1 << 30):
+    time.sleep(0.01)
+    if asked:
+        asked -= 1
+        save(step)
+        print(step, flush=True)
+        if how == "SIGTERM":
+            break
+"""
+
+
+class Trainer(Group):
+    def __init__(self, m, how):
+        command = [sys.executable, "-c", TRAINER, m.path, how]
+        super().__init__(command, stdout=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"trains\n"
+
+    def saved(self):
+        """The step at which it did, once it has."""
+        return int(self.process.stdout.readline())
+
+
+def content(step):
+    return b"%08d" % step * 100_000
+
+
+@pytest.mark.parametrize("how", ["SIGUSR1", "SIGTERM"])
+def test_the_next_machine_resumes_from_what_a_notice_made_the_trainer_save(
+    machines, store, imds, tmp_path, how
+):
+    pid_file = tmp_path / "pid"
+    m = watched(machines, store, imds, notice_signal=how[3:], notice_pid=pid_file)
+    with Trainer(m, how) as trainer:
+        pid_file.write_text(f"{trainer.pid}\n")
+        imds.interrupt(110)
+        step = trainer.saved()
+        safe = m.until(
+            lambda s: s["notice"]["trainer"] == "answered" and s["good"] == s["commit"]
+            # Nothing is on its way any more.
+            and s["dirty_bytes"] == 0 and s["good_age_seconds"] == 0,
+            "it is durable",
+        )
+        assert safe["notice"]["phase"] == "runs"
+        assert safe["notice"]["seconds_left"] > 0
+        m.lose()
+    m.mount(takeover=True, notice="none")
+    assert (m.path / "ckpt.pt").read_bytes() == content(step)
+    assert f"{how} sent to 1 process" in m.log_text()
+
+
+def test_a_trainer_is_signalled_once_a_notice(machines, file_store, tmp_path):
+    m = machines(file_store, notice_signal="USR1", notice_pid=f"cgroup:{tmp_path}").mount()
+    with Trainer(m, "SIGUSR1") as trainer:
+        # The mount is never told by its own signal: what is not USR1's handler would end it.
+        (tmp_path / "cgroup.procs").write_text(f"{m.pid}\n{trainer.pid}\n")
+        for i in range(1, 4):
+            notice(m, "--seconds", 900 - i)
+        first = trainer.saved()
+        notice(m, "--cancel")
+        until_calm(m)
+        notice(m, "--seconds", 900)
+        assert trainer.saved() > first
+        assert m.log_text().count("SIGUSR1 sent to 1 process ") == 2
+
+
+def test_a_command_is_run_and_what_it_prints_is_logged(machines, file_store):
+    command = 'echo $HOLDFAST_NOTICE_SECONDS $HOLDFAST_NOTICE_KIND $HOLDFAST_MOUNT; exit 3'
+    m = machines(file_store, notice_exec=command).mount()
+    notice(m, "--seconds", 120)
+    until(lambda: "notice_exec: exit status 3" in m.log_text(), HANGS_S, "the command has ended")
+    assert re.search(rf"notice_exec: (99|100) terminate {m.path}\n", m.log_text())
+    assert m.status()["notice"]["trainer"] == "called"
+    done = m.command("notice", m.path, "--answered")
+    assert done.returncode == DONE
+    assert m.status()["notice"]["trainer"] == "answered"
+
+
+def test_a_command_ends_with_the_deadline_and_all_it_started(machines, file_store, tmp_path):
+    pids = tmp_path / "pids"
+    m = machines(file_store, notice_exec=f"echo $$ > {pids}; sleep 1000 & echo $! >> {pids}; wait")
+    m.mount()
+    notice(m, "--seconds", 3)
+    until(lambda: "is killed" in m.log_text(), HANGS_S, "the command is killed")
+    for pid in map(int, pids.read_text().split()):
+        wait_gone(pid)
+
+
+def test_a_command_does_not_keep_the_mount(machines, file_store):
+    m = machines(file_store, notice_exec="echo begun; sleep 1000").mount()
+    notice(m, "--seconds", 900)
+    until(lambda: "notice_exec: begun" in m.log_text(), HANGS_S, "the command runs")
+    m.umount()
+
+
+def test_a_mere_hint_ends_no_trainer(machines, file_store, imds, tmp_path):
+    command = "echo kind $HOLDFAST_NOTICE_KIND"
+    m = watched(
+        machines, file_store, imds, notice_signal="TERM", notice_pid=tmp_path, notice_exec=command
+    )
+    imds.recommend()
+    until(lambda: "notice_exec: kind rebalance" in m.log_text(), HANGS_S, "the command runs")
+    assert "SIGTERM" not in m.log_text()  # it would have come first
+
+
+def test_a_pid_file_that_is_not_there_is_named(machines, file_store, tmp_path):
+    m = machines(file_store, notice_signal="USR1", notice_pid=tmp_path / "pid").mount()
+    notice(m)
+    until(lambda: f"SIGUSR1: {tmp_path}/pid: No such file" in m.log_text(), HANGS_S, "a warning")
+
+
+def test_nobody_answers_who_was_not_asked(file_machine):
+    done = file_machine.command("notice", file_machine.path, "--answered")
+    assert done.returncode == FAILED
+    assert "no notice runs" in done.stderr
+
+
 # ---- what it says to bad input ----
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--seconds", "0"], ["--seconds", "soon"], ["--seconds", "5", "--cancel"], ["--never"]],
+    [["--seconds", "0"], ["--seconds", "soon"], ["--seconds", "5", "--cancel"], ["--cancel", "--answered"]],
 )
 def test_a_wrong_command_line_is_said_in_one_line(file_machine, arguments):
     done = file_machine.command("notice", file_machine.path, *arguments)
@@ -239,11 +377,26 @@ def test_who_only_looks_has_nothing_to_flush(machines, file_store):
 
 
 @pytest.mark.parametrize(
-    "options", [{"notice": "aws"}, {"notice_file": "here"}, {"notice_margin": "much"}]
+    "options",
+    [
+        {"notice": "aws"},
+        {"notice_file": "here"},
+        {"notice_margin": "much"},
+        {"notice_signal": "KILL"},
+        {"notice_pid": "mine"},
+        {"notice_exec": ""},
+    ],
 )
 def test_a_wrong_option_is_named(machines, file_store, options):
     m = machines(file_store)
-    words = ",".join(f"{k}={v}" for k, v in options.items())
+    words = option_list(options)
     done = m.command("mount", file_store.uri, m.path, "-o", words)
     assert done.returncode == USAGE
     assert words in done.stderr
+
+
+def test_a_signal_needs_somebody_to_go_to(machines, file_store):
+    m = machines(file_store)
+    done = m.command("mount", file_store.uri, m.path, "-o", "notice_signal=TERM")
+    assert done.returncode == USAGE
+    assert "notice_pid" in done.stderr
