@@ -16,6 +16,7 @@
 #include "fs/look.h"
 #include "fs/moment.h"
 #include "fs/notice/flush.h"
+#include "fs/notice/outlook.h"
 #include "fs/park.h"
 #include "fs/replay.h"
 #include "fs/slot/commit_group.h"
@@ -289,6 +290,7 @@ static void good_moved(struct committer *c)
 	c->good_frozen_ns = c->newest_frozen_ns;
 	c->why = (struct vouch_reason){.objection = 0};
 	c->blind_until_ns = 0;
+	flush_good_moved(c);
 	pthread_cond_broadcast(&c->moved);
 	mount_unlock(c->m);
 	gains_clear(c->gains);
@@ -434,6 +436,7 @@ static void take_off(struct committer *c)
 	moment_promote(m, x);
 	(void)gains_merge(c->gains, m, x); /* a failure shows as "not yet" */
 	c->gap_from_ns = x->frozen_ns;
+	outlook_name(m, x, c->looked.newest_name);
 	mount_unlock(m);
 	c->newest_quiet = x->quiet;
 	c->newest_holder = x->holder;
@@ -645,6 +648,7 @@ static void *committer_main(void *arg)
 
 	while (!c->ending) {
 		step(c);
+		outlook_look(c);
 		wait_tick(c);
 	}
 	return NULL;
@@ -954,6 +958,7 @@ int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fa
 	c->releasing = true;
 	c->put_until_ns = bounded(c, deadline_ns);
 	mount_unlock(m);
+	flush_end(c);
 	c->lanes_over = discard;
 	return release(c, deadline_ns, f);
 }
@@ -986,5 +991,9 @@ void committer_status(struct mount *m, struct commit_status *out)
 	(void)look_torn(m, out->torn, sizeof(out->torn));
 	out->dirty_bytes = moment_dirty_bytes(m) + sender_bytes(c->sender);
 	out->commits = c->commits;
+	(void)snprintf(out->gauge, sizeof(out->gauge), "%s", c->outlook.text);
+	out->lost_bytes = c->outlook.lost_bytes;
+	out->short_ns = c->outlook.short_ns;
+	out->report = c->report;
 	mount_unlock(m);
 }

@@ -15,6 +15,7 @@
 #define HOLDFAST_FS_COMMIT_H
 
 #include "fs/mount.h"
+#include "fs/notice/report.h"
 #include "fs/slot/group.h"
 #include "fs/trouble.h"
 
@@ -68,6 +69,9 @@ struct commit_status {
 	char torn[320];           /* a file that is not sealed for its header, and what it lacks; "" if none */
 	uint64_t dirty_bytes;     /* not in the store yet */
 	uint64_t commits;         /* made by this mount */
+	char gauge[512];          /* what a notice now would lose, in words; "" where nothing is sent */
+	uint64_t lost_bytes, short_ns; /* the same; 0: nothing, or not known */
+	struct report report;     /* of the newest notice */
 };
 void committer_status(struct mount *m, struct commit_status *out);
 

@@ -6,9 +6,13 @@
 #include "base/notice/notice.h"
 #include "fs/commit.h"
 #include "fs/gain.h"
+#include "fs/notice/meter.h"
+#include "fs/notice/report.h"
 #include "fs/send.h"
 
 struct slots;
+
+#define OUTLOOK_NAME REPORT_NAME
 
 /* What is being put on the log. */
 struct record {
@@ -46,7 +50,20 @@ struct committer {
 	uint64_t vouched_ack_ns;
 	uint64_t blind_until_ns; /* what an earlier daemon committed since the good moment could not be told; 0: it is in the gains */
 
+	struct meter meter;
+	struct { /* notice/outlook.c */
+		uint64_t looked_ns, good;
+		unsigned in_hand;
+		bool warned;
+		char newest_name[OUTLOOK_NAME], good_name[OUTLOOK_NAME];
+	} looked;
+
 	/* under the mount's lock */
+	struct {
+		char text[512];
+		uint64_t lost_bytes, short_ns, unsent_bytes;
+	} outlook;
+	struct report report;   /* of the newest notice */
 	pthread_cond_t wake;    /* for the thread */
 	pthread_cond_t moved;   /* for those who wait for it */
 	_Atomic bool kicked, ending; /* looked at without it, too */

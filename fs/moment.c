@@ -373,6 +373,25 @@ void moment_settle(struct mount *m, struct moment *x)
 	(void)note_done(m, &w); /* a failed journal is sticky: the next change says so */
 }
 
+uint64_t moment_unsent_of(const struct moment_node *n)
+{
+	uint64_t sum = 0;
+	struct range r = {.to = 0};
+
+	while (n->view && view_unmapped(n->view, r.to, &r))
+		sum += r.to - r.from;
+	return sum;
+}
+
+uint64_t moment_unsent(const struct moment *x)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < x->node_n; i++)
+		sum += moment_unsent_of(&x->nodes[i]);
+	return sum;
+}
+
 uint64_t moment_dirty_bytes(struct mount *m)
 {
 	uint64_t sum = 0;

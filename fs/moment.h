@@ -66,6 +66,9 @@ int moment_encode(struct moment *x, struct run **out);
 void moment_settle(struct mount *m, struct moment *x);
 /* Bytes of changed files that are on no list of a promoted moment and not in the store yet; under lock. */
 uint64_t moment_dirty_bytes(struct mount *m);
+/* Bytes that the store lacks, of one content and of all. */
+uint64_t moment_unsent_of(const struct moment_node *n);
+uint64_t moment_unsent(const struct moment *x);
 /* Also of one that was never promoted. */
 void moment_free(struct moment *x);
 SCOPE_PTR(struct moment, moment_free)

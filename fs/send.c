@@ -229,16 +229,6 @@ static void send_more(struct sender *s)
 	}
 }
 
-static uint64_t unmapped_bytes(struct view *v)
-{
-	uint64_t sum = 0;
-	struct range r = {.to = 0};
-
-	while (view_unmapped(v, r.to, &r))
-		sum += r.to - r.from;
-	return sum;
-}
-
 void sender_start(struct sender *s, struct moment *x)
 {
 	s->moment = x;
@@ -248,10 +238,7 @@ void sender_start(struct sender *s, struct moment *x)
 	pthread_mutex_lock(&s->lock);
 	s->rc = 0;
 	s->fault = FAULT_NONE;
-	s->left_bytes = 0;
-	for (size_t i = 0; i < x->node_n; i++)
-		if (x->nodes[i].view)
-			s->left_bytes += unmapped_bytes(x->nodes[i].view);
+	s->left_bytes = moment_unsent(x);
 	pthread_mutex_unlock(&s->lock);
 	send_more(s);
 }

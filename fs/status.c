@@ -122,7 +122,9 @@ char *status_json(struct mount *m)
 	add_error(j, &c, &w, mount_now(m));
 	add_following(j, m, &w);
 	add_warm(j, m);
+	(void)json_object_set_new(j, "gauge", json_text(c.gauge));
 	(void)json_object_set_new(j, "notice", heed_json(m));
+	(void)json_object_set_new(j, "last_notice", report_json(&c.report, m->clock));
 	(void)json_object_set_new(j, "fenced", json_boolean(c.fenced));
 	(void)json_object_set_new(j, "why_read_only", json_text(why_read_only));
 	(void)json_object_set_new(j, "death_detection", json_text(m->death_detection ? "on" : "off"));

@@ -139,20 +139,41 @@ static void add_shown(const json_t *status, struct buf *out)
 			 words_span(number_of(status, "looked_seconds"), span));
 }
 
-/* "terminate, in 87 s (EC2 spot/instance-action)"; false: no notice runs. */
-static bool add_notice(const json_t *status, struct buf *out, const char *head)
+/* "a notice runs, 87 s left: all durable in 14 s (terminate by EC2 spot/instance-action)". */
+static void add_gauge(const json_t *status, struct buf *out)
 {
 	const json_t *notice = json_object_get(status, "notice");
-	char span[WORDS_MAX];
+	const char *phase = text_of(notice, "phase");
 
-	if (strcmp(text_of(notice, "phase"), "hint") == 0)
-		buf_addf(out, "%sthe risk of an interruption is higher", head);
-	else if (strcmp(text_of(notice, "phase"), "runs") == 0)
-		buf_addf(out, "%s%s, in %s (%s)", head, text_of(notice, "kind"),
-			 words_span(number_of(notice, "seconds_left"), span), text_of(notice, "source"));
+	buf_addf(out, "%s", text_of(status, "gauge"));
+	if (strcmp(phase, "runs") == 0)
+		buf_addf(out, " (%s by %s)", text_of(notice, "kind"), text_of(notice, "source"));
+	else if (strcmp(phase, "hint") == 0)
+		buf_addf(out, "; the risk of an interruption is higher");
+}
+
+static bool notice_runs(const json_t *status)
+{
+	return strcmp(text_of(json_object_get(status, "notice"), "phase"), "runs") == 0;
+}
+
+/* "notice 1: step-1200/ durable at T-41 s; the trainer answered; 12 MB left". */
+static void add_last_notice(const json_t *last, struct buf *out)
+{
+	const char *brought = text_of(last, "brought"), *trainer = text_of(last, "trainer");
+	double left = number_of(last, "left_bytes");
+	char bytes[WORDS_MAX];
+
+	buf_addf(out, "notice %lld: ", count_of(last, "number"));
+	if (count_of(last, "good"))
+		buf_addf(out, "%s durable at T-%.0f s", *brought ? brought : "everything",
+			 number_of(last, "durable_seconds_left"));
 	else
-		return false;
-	return true;
+		buf_addf(out, "nothing more became durable");
+	if (*trainer)
+		buf_addf(out, "; the trainer %s", strcmp(trainer, "answered") == 0 ? "answered" : "did not answer");
+	if (left > 0)
+		buf_addf(out, "; %s left", words_bytes(left, bytes));
 }
 
 static void add_progress(const json_t *status, struct buf *out)
@@ -166,6 +187,7 @@ static void add_progress(const json_t *status, struct buf *out)
 
 void status_text(const json_t *status, struct buf *out)
 {
+	const json_t *last = json_object_get(status, "last_notice");
 	char bytes[WORDS_MAX];
 
 	buf_addf(out, "store    %s\n", text_of(status, "store"));
@@ -177,8 +199,16 @@ void status_text(const json_t *status, struct buf *out)
 	} else {
 		add_progress(status, out);
 	}
-	if (add_notice(status, out, "notice   "))
+	if (*text_of(status, "gauge")) {
+		buf_addf(out, "notice   ");
+		add_gauge(status, out);
 		buf_addf(out, "\n");
+	}
+	if (json_is_object(last)) {
+		buf_addf(out, "last     ");
+		add_last_notice(last, out);
+		buf_addf(out, "\n");
+	}
 	if (*obstacle(status))
 		buf_addf(out, "waiting  %s\n", obstacle(status));
 	if (add_writers(status, out, "full     "))
@@ -203,7 +233,10 @@ void status_line(const json_t *status, struct buf *out)
 		buf_addf(out, "; unsent ");
 		add_unsent(status, out);
 	}
-	(void)add_notice(status, out, "; notice: ");
+	if (notice_runs(status)) {
+		buf_addf(out, "; ");
+		add_gauge(status, out);
+	}
 	if (*obstacle(status))
 		buf_addf(out, "; waiting: %s", obstacle(status));
 	(void)add_writers(status, out, "; full: ");

@@ -3,11 +3,11 @@
 #include "fs/notice/heed.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "base/jsontext.h"
 #include "base/log.h"
 #include "fs/notice/call.h"
+#include "fs/notice/report.h"
 
 #define HINT_NS (120 * NS_PER_S) /* that a command may take for one */
 
@@ -165,24 +165,12 @@ static double left_s(uint64_t until_ns, uint64_t now_ns)
 	return until_ns > now_ns ? (double)((until_ns - now_ns) / NS_PER_MS) / 1e3 : 0;
 }
 
-/* By the wall clock, which those who read it go by: "2026-11-30T17:25:00Z". */
-static json_t *wall_time(const struct mount *m, uint64_t at_ns, uint64_t now_ns)
-{
-	time_t at = (time_t)((clock_wall(m->clock) + (int64_t)(at_ns - now_ns)) / (int64_t)NS_PER_S);
-	char text[32] = "";
-	struct tm tm;
-
-	if (gmtime_r(&at, &tm))
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm); /* a year has four digits */
-	return json_string(text);
-}
-
 static const char *phase_name(enum notice_phase phase)
 {
 	return phase == NOTICE_RUNS ? "runs" : phase == NOTICE_HINT ? "hint" : "calm";
 }
 
-static const char *trainer_state(struct mount *m)
+const char *heed_trainer(struct mount *m)
 {
 	const char *state = "";
 
@@ -210,5 +198,5 @@ json_t *heed_json(struct mount *m)
 			 (json_int_t)v.number, "kind", runs ? notice_kind_name(v.kind) : "", "source",
 			 runs ? json_string(notice_voice_name(v.voice)) : json_text(words), "seconds_left",
 			 runs ? left_s(v.deadline_ns, now) : 0.0, "deadline",
-			 runs ? wall_time(m, v.deadline_ns, now) : json_string(""), "trainer", trainer_state(m));
+			 runs ? report_time(m->clock, v.deadline_ns) : json_string(""), "trainer", heed_trainer(m));
 }

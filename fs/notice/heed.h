@@ -30,6 +30,8 @@ int heed_cancel(struct mount *m);
 /* Whoever trains says that he has saved.  -ESRCH: he was not asked to, and no notice runs. */
 int heed_answered(struct mount *m);
 
+/* How it stands with whoever trains: "", "called", "answered". */
+const char *heed_trainer(struct mount *m);
 /* For status: an object, the caller's; NULL: no memory. */
 json_t *heed_json(struct mount *m);
 

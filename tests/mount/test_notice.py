@@ -2,6 +2,7 @@
 """A machine that is about to go: who says so, what the mount does then, and what comes of it."""
 
 import contextlib
+import json
 import re
 import signal
 import subprocess
@@ -74,7 +75,9 @@ def test_the_verb_says_when_and_takes_it_back(file_machine):
     assert 400 < said["seconds_left"] <= 500
     assert said["kind"] == "terminate"
     assert said["deadline"].endswith("Z")
-    assert "terminate, in 8" in m.command("status", m.path).stdout
+    m.until(lambda s: s["gauge"].startswith("a notice runs, 4"), "the gauge says so")
+    text = m.command("status", m.path).stdout
+    assert re.search(r"a notice runs, 4\d\d s left: .*terminate by", text), text
     notice(m, "--seconds", 1000)  # the first deadline stands
     assert until_runs(m)["seconds_left"] <= 500
     notice(m, "--cancel")
@@ -218,6 +221,64 @@ def test_a_slot_flushes_its_own_and_the_good_moment_needs_all(machines, file_sto
         write_new(slots[0].path / "more", noise(MIB, 7))
         after = slots[0].until(lambda s: s["commits"] > before["commits"], "a commit of the slot's")
         assert after["dirty_bytes"] == 0
+
+
+# ---- what is said of it ----
+
+
+def reports(store):
+    """By the objects in the store."""
+    keys = sorted(key for key in store.objects() if key.startswith("notices/"))
+    return [json.loads(store.path_of(key).read_text()) for key in keys]
+
+
+def test_the_gauge_says_what_a_notice_now_would_lose(machines, s3_store, proxy):
+    m = machines(s3_store.through(proxy.endpoint)).mount()
+    m.until(lambda s: s["gauge"] == "a notice now: everything is durable", "nothing to lose")
+    proxy.rate_bps = 1e6
+    write_new(m.path / "first.pt", noise(MIB))
+    m.until_good_moves()
+    (m.path / "step-1200").mkdir()
+    write_new(m.path / "step-1200" / "model.pt", noise(128 * MIB, 1))
+    said = m.until(lambda s: "would lose" in s["gauge"], "what would be lost")["gauge"]
+    assert re.search(r"would lose step-1200/ \(.* s short\); first.pt is safe", said), said
+    assert m.log_text().count("does not fit a notice of 100 s") == 1
+    assert "would lose step-1200/" in m.command("status", m.path).stdout
+    proxy.rate_bps = None
+    m.until(lambda s: "everything is durable" in s["gauge"], "all of it is sent")
+
+
+def test_a_report_lies_in_the_store_when_the_time_is_up(machines, store):
+    m = machines(store).mount()
+    notice(m, "--seconds", 4)
+    (m.path / "step-7").mkdir()
+    write_new(m.path / "step-7" / "model.pt", noise(MIB))
+    last = m.until(lambda s: s["last_notice"] and s["last_notice"]["good"], "it is durable")
+    assert last["last_notice"]["brought"] == "step-7/"
+    until(lambda: reports(store), HANGS_S, "the report")
+    (said,) = reports(store)
+    assert said["number"] == 1
+    assert said["kind"] == "terminate"
+    assert said["brought"] == "step-7/"
+    assert 0 < said["durable_seconds_left"] < 4
+    assert said["left_bytes"] == 0
+    assert "step-7/ durable at T-" in m.command("status", m.path).stdout
+
+
+def test_each_notice_has_its_report_and_an_unmount_writes_it(machines, file_store):
+    m = machines(file_store, notice_signal="USR1", notice_pid=1 << 29).mount()
+    notice(m, "--seconds", 900)
+    until_runs(m)
+    notice(m, "--cancel")
+    until(lambda: reports(file_store), HANGS_S, "the report of one that was withdrawn")
+    notice(m, "--seconds", 900)
+    until_runs(m)
+    m.until(lambda s: s["last_notice"]["number"] == 2, "the second")
+    m.umount()
+    assert [r["number"] for r in reports(file_store)] == [1, 2]
+    assert {r["trainer"] for r in reports(file_store)} == {"called"}
+    m.mount()
+    assert m.status()["last_notice"] is None
 
 
 # ---- whoever trains saves once more ----
