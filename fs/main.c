@@ -26,6 +26,7 @@
 #include "fs/fuse.h"
 #include "fs/notice/heed.h"
 #include "fs/opts.h"
+#include "fs/publish.h"
 #include "fs/revert.h"
 #include "fs/session.h"
 #include "fs/start.h"
@@ -42,6 +43,7 @@ struct program {
 	struct mount mount;
 	struct session *session;
 	struct ctl *ctl;
+	struct publisher *publisher;
 	int report; /* where the parent waits for the first word; -1 in the foreground */
 	pthread_t signals;
 	_Atomic bool terminated, ended;
@@ -277,9 +279,12 @@ static int begin(struct program *p, struct fault *f)
 	if (rc == 0)
 		rc = revert_run(m, f);
 	if (rc == 0)
+		rc = publish_start(m, &p->publisher, f);
+	if (rc == 0)
 		rc = watch_signals(p, f);
 	if (rc == 0)
 		return 0;
+	publish_end(p->publisher);
 	ears_disarm(&m->ears);
 	ctl_close(p->ctl, rc, f);
 	session_free(p->session);
@@ -307,6 +312,7 @@ static int end(struct program *p)
 		deadline = mount_now(m) + DISCARD_NS;
 	rc = mount_end(m, deadline, discard, &f);
 	unwatch_signals(p);
+	publish_end(p->publisher);
 	if (rc < 0)
 		log_error("%s: %s; %s %s", m->opts.uri, f.text,
 			  m->cache_deleted ? "what was not sent is lost with" : "unsent data stays in", m->opts.cache);

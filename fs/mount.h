@@ -57,6 +57,7 @@ struct mount_opts {
 		mode_t mode; /* 0777 without the umask */
 	} shown;
 	struct track_policy policy;
+	char *metrics; /* a file for fs/publish.h; NULL: none */
 	struct {
 		enum notice_where where;
 		char *file;

@@ -277,6 +277,10 @@ static int opt_notice_margin(struct mount_opts *o, const char *v)
 		o->notice.margin_ns = NOTICE_MARGIN_LEAST_NS;
 	return rc;
 }
+static int opt_metrics(struct mount_opts *o, const char *v)
+{
+	return v[0] == '/' ? set_string(&o->metrics, v) : -EINVAL;
+}
 static int opt_notice_exec(struct mount_opts *o, const char *v)
 {
 	return *v ? set_string(&o->notice.exec, v) : -EINVAL;
@@ -326,6 +330,7 @@ static const struct opt {
 	{"notice_exec", "COMMAND", opt_notice_exec, "run at a notice, so that the trainer saves once more"},
 	{"notice_signal", "TERM|INT|HUP|QUIT|USR1|USR2|CONT|URG", opt_notice_signal, "sent to it, for the same"},
 	{"notice_pid", "PID|PATH|cgroup:PATH", opt_notice_pid, "whom to: a number, a file that holds one, a cgroup"},
+	{"metrics", "PATH", opt_metrics, "figures for Prometheus, in this file"},
 	{"lanes", "N", opt_lanes, "threads that move data (one a core, at most 4)"},
 	{"nocompress", NULL, opt_nocompress, "store chunks as they are"},
 	{"slot", "R", opt_slot, "this writer's number in a distributed job"},
@@ -509,8 +514,9 @@ void opts_fini(struct mount_opts *o)
 {
 	free(o->cache);
 	free(o->logs);
+	free(o->metrics);
 	free(o->notice.file);
 	free(o->notice.exec);
 	free(o->notice.pid);
-	o->cache = o->logs = o->notice.file = o->notice.exec = o->notice.pid = NULL;
+	o->cache = o->logs = o->metrics = o->notice.file = o->notice.exec = o->notice.pid = NULL;
 }

@@ -13,7 +13,7 @@
 #include "fs/park.h"
 #include "fs/warm.h"
 
-static const char *mode_of(const struct mount *m, bool read_only, const struct commit_status *c)
+const char *status_mode(const struct mount *m, bool read_only, const struct commit_status *c)
 {
 	if (c->fenced)
 		return "fenced";
@@ -94,7 +94,7 @@ char *status_json(struct mount *m)
 	follow_status(m, &w);
 	(void)json_object_set_new(j, "pid", json_integer(getpid()));
 	(void)json_object_set_new(j, "store", json_text(m->opts.uri));
-	(void)json_object_set_new(j, "mode", json_text(mode_of(m, read_only, &c)));
+	(void)json_object_set_new(j, "mode", json_text(status_mode(m, read_only, &c)));
 	(void)json_object_set_new(j, "story", json_text(m->story));
 	(void)json_object_set_new(j, "cache", json_text(m->opts.cache));
 	(void)json_object_set_new(j, "cache_bytes", json_integer((json_int_t)content_dir_bytes(m->contents)));

@@ -12,7 +12,7 @@ import pytest
 
 from lib.content import MIB, noise, write_new
 from lib.imds import Imds
-from lib.machine import option_list
+from lib.machine import MountFailed, option_list
 from lib.procs import HANGS_S, Group, kill, until, wait_gone
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -281,6 +281,46 @@ def test_each_notice_has_its_report_and_an_unmount_writes_it(machines, file_stor
     assert m.status()["last_notice"] is None
 
 
+# ---- metrics ----
+
+
+def figures(path):
+    """Of the file as it is now; empty while there is none."""
+    if not path.exists():
+        return {}
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return {line.split("{")[0]: line.rsplit(" ", 1)[1] for line in lines}
+
+
+def test_figures_lie_in_a_file_as_long_as_the_mount_does(machines, file_store, tmp_path):
+    path = tmp_path / "holdfast.prom"
+    m = machines(file_store, metrics=path).mount()
+    assert figures(path)["holdfast_notice_active"] == "0"
+    write_new(m.path / "a", noise(MIB))
+    m.sync()
+    notice(m, "--seconds", 900)
+    now = until(
+        lambda: figures(path) if figures(path)["holdfast_notice_active"] == "1" else None,
+        HANGS_S,
+        "figures of a notice",
+    )
+    status = m.status()
+    assert int(now["holdfast_good_commit"]) == status["good"]
+    assert int(now["holdfast_sent_bytes_total"]) == status["sent_bytes"]
+    assert now["holdfast_notices_total"] == "1"
+    assert 0 < float(now["holdfast_notice_left_seconds"]) <= 900
+    m.umount()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("where", ["mnt/figures", "nowhere/figures"])
+def test_a_file_of_figures_that_cannot_be_written_is_named(machines, file_store, where):
+    m = machines(file_store)
+    path = m.root / where
+    with pytest.raises(MountFailed, match=re.escape(str(path))):
+        m.mount(metrics=path)
+
+
 # ---- whoever trains saves once more ----
 
 # As a plain PyTorch loop has it: the handler sets a flag, the loop looks at it between two steps.
@@ -446,6 +486,7 @@ def test_who_only_looks_has_nothing_to_flush(machines, file_store):
         {"notice_signal": "KILL"},
         {"notice_pid": "mine"},
         {"notice_exec": ""},
+        {"metrics": "here"},
     ],
 )
 def test_a_wrong_option_is_named(machines, file_store, options):

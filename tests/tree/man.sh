@@ -26,7 +26,11 @@ same 'mount options' \
 	"$(section holdfast-mount.8 'MOUNT OPTIONS' 'THE GOOD MOMENT' Cm)"
 same 'status keys' \
 	"$(sed -n 's/.*json_object_set_new(j, "\([a-z_]*\)".*/\1/p' "$top_srcdir/fs/status.c" | sort)" \
-	"$(section holdfast-mount.8 STATUS ENDING Li)"
+	"$(section holdfast-mount.8 STATUS METRICS Li)"
+same metrics \
+	"$(sed -n 's/.*ROW("\([a-z_]*\)".*/holdfast_\1/p; s/.*"\(holdfast_[a-z_]*\)[{"].*/\1/p' "$top_srcdir/fs/metrics.c" |
+		grep -v '_$' | sort -u)" \
+	"$(section holdfast-mount.8 METRICS ENDING Li)"
 
 if [ -z "$MANDOC" ]; then
 	echo 'skipped: mandoc is missing'
