@@ -290,7 +290,6 @@ static void good_moved(struct committer *c)
 	c->good_frozen_ns = c->newest_frozen_ns;
 	c->why = (struct vouch_reason){.objection = 0};
 	c->blind_until_ns = 0;
-	flush_good_moved(c);
 	pthread_cond_broadcast(&c->moved);
 	mount_unlock(c->m);
 	gains_clear(c->gains);
@@ -700,6 +699,7 @@ int committer_new(struct mount *m, const struct commit_start *at, struct fault *
 		return fault_errno(f, -ENOMEM, "committer");
 	}
 	*c = (struct committer){.m = m, .number = at->number, .hash = at->hash, .good = at->good, .newest = at->newest, .floor = at->floor,
+				.looked = {.named = at->good},
 				/* The first commit need not wait for a gap; but patience begins here. */
 				.gap_from_ns = mount_now(m) - m->opts.policy.commit_gap_ns};
 	/* What a replayed journal left dirty is in no commit yet. */

@@ -51,8 +51,9 @@ struct committer {
 	uint64_t blind_until_ns; /* what an earlier daemon committed since the good moment could not be told; 0: it is in the gains */
 
 	struct meter meter;
+	uint64_t reported, report_next_ns; /* the notice whose report is stored; that of another is not tried before */
 	struct { /* notice/outlook.c */
-		uint64_t looked_ns, good;
+		uint64_t looked_ns, good, named; /* named: the good moment that good_name is of */
 		unsigned in_hand;
 		bool warned;
 		char newest_name[OUTLOOK_NAME], good_name[OUTLOOK_NAME];

@@ -2,6 +2,7 @@
 /* See flush.h. */
 #include "fs/notice/flush.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #define LOGS_GAP_NS  NS_PER_S           /* between moments that hold nothing but logs: there is no end to them */
 #define END_GAP_NS   (500 * NS_PER_MS)  /* between those that are not quiet */
 #define WAIT_LEAST_NS (200 * NS_PER_MS)
-#define REPORT_TRY_NS (3 * NS_PER_S)
+#define REPORT_IDLE_NS  (3 * NS_PER_S)
+#define REPORT_BUSY_NS  NS_PER_S
+#define REPORT_AGAIN_NS (5 * NS_PER_S)
 #define WAIT_SHARE   30                 /* of what is left may be spent on one wait */
 
 static bool runs(const struct notice_view *v)
@@ -53,8 +56,12 @@ static void note_report(struct committer *c, const char *trainer)
 	r->left_bytes = c->outlook.unsent_bytes;
 }
 
-void flush_good_moved(struct committer *c)
+/* Under lock.  Whoever moved it (of a group, any slot may), before the next moment takes off. */
+static void note_good(struct committer *c)
 {
+	if (c->good == c->looked.named)
+		return;
+	c->looked.named = c->good;
 	memcpy(c->looked.good_name, c->looked.newest_name, sizeof(c->looked.good_name));
 	if (!runs(&c->notice))
 		return;
@@ -63,15 +70,17 @@ void flush_good_moved(struct committer *c)
 	memcpy(c->report.name, c->looked.newest_name, sizeof(c->report.name));
 }
 
-static void store_report(struct committer *c)
+/* Waits for the store as long as that. */
+static void store_report(struct committer *c, uint64_t within_ns)
 {
 	struct report *r = &c->report;
 	scoped(free) char *text = NULL;
 	struct fault f = FAULT_NONE;
 	char key[64];
 	json_t *j;
+	int rc;
 
-	r->stored = true; /* tried once: it is not worth the time of what is left */
+	c->report_next_ns = mount_now(c->m) + REPORT_AGAIN_NS;
 	j = report_json(r, c->m->clock);
 	text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	json_decref(j);
@@ -79,9 +88,24 @@ static void store_report(struct committer *c)
 		return;
 	(void)snprintf(key, sizeof(key), "notices/%llu-%llu.json", (unsigned long long)c->m->fence,
 		       (unsigned long long)r->number);
+	rc = objects_put(c->objects, key, text, strlen(text), true, mount_now(c->m) + within_ns, &f);
+	if (rc < 0 && rc != -EEXIST) { /* an answer may have been lost */
+		log_debug("notice: its report is not in the store yet: %s", f.text);
+		return;
+	}
+	c->reported = r->number;
 	log_info("notice %llu: %s", (unsigned long long)r->number, text);
-	if (objects_put(c->objects, key, text, strlen(text), true, mount_now(c->m) + REPORT_TRY_NS, &f) < 0)
-		log_warn("notice: its report is not in the store: %s", f.text);
+}
+
+static bool is_idle(const struct committer *c)
+{
+	return !c->flying && !c->pending && !c->record.raw.len;
+}
+
+/* What is about to be committed is not kept waiting for long. */
+static uint64_t report_within_ns(const struct committer *c)
+{
+	return is_idle(c) ? REPORT_IDLE_NS : REPORT_BUSY_NS;
 }
 
 /* The time is up: what is in hand comes first, but not for ever. */
@@ -89,19 +113,21 @@ static bool report_due(const struct committer *c)
 {
 	const struct notice_view *v = &c->notice;
 	uint64_t now = mount_now(c->m);
-	bool idle = !c->flying && !c->pending && !c->record.raw.len;
 
-	if (!c->report.number || c->report.stored || c->fenced)
+	if (c->report.number == c->reported || c->fenced || now < c->report_next_ns)
 		return false;
 	if (!runs(v))
 		return true;
-	return now >= v->flush_by_ns && (idle || now >= v->flush_by_ns + (v->deadline_ns - v->flush_by_ns) / 2);
+	return now >= v->flush_by_ns && (is_idle(c) || now >= v->flush_by_ns + (v->deadline_ns - v->flush_by_ns) / 2);
 }
 
 void flush_end(struct committer *c)
 {
-	if (c->report.number && !c->report.stored && !c->fenced)
-		store_report(c);
+	mount_lock(c->m);
+	note_good(c);
+	mount_unlock(c->m);
+	if (c->report.number != c->reported && !c->fenced)
+		store_report(c, REPORT_IDLE_NS);
 }
 
 /* ---- the step ---- */
@@ -129,6 +155,7 @@ void flush_look(struct committer *c)
 	c->m->flushing = runs(&is);
 	if (runs(&is))
 		note_report(c, trainer);
+	note_good(c);
 	if (other)
 		flush_set_pace(c);
 	mount_unlock(c->m);
@@ -137,7 +164,7 @@ void flush_look(struct committer *c)
 	if (other || runs(&is))
 		store_hurry(c->m->store, runs(&is) ? flush_wait_ns(c, UINT64_MAX) : 0);
 	if (report_due(c))
-		store_report(c);
+		store_report(c, report_within_ns(c));
 }
 
 bool flush_freezes(const struct committer *c, uint64_t now, bool quiet)

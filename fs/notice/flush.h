@@ -17,8 +17,6 @@
 
 /* First in each step: sets c->notice and m->flushing. */
 void flush_look(struct committer *c);
-/* Under lock. */
-void flush_good_moved(struct committer *c);
 /* The mount ends: what came of a notice that runs goes into the store.  Blocks for a few seconds at most. */
 void flush_end(struct committer *c);
 /* While m->flushing: is it time to freeze?  Under lock. */

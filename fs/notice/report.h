@@ -26,7 +26,6 @@ struct report {
 	uint64_t durable_ns; /* when */
 	char name[REPORT_NAME]; /* what it brought */
 	uint64_t left_bytes; /* changed, and not in the store */
-	bool stored;
 };
 
 void report_begin(struct report *r, const struct notice_view *v);

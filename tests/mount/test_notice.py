@@ -29,7 +29,13 @@ def phase(want):
 
 
 def until_runs(m):
-    return m.until(phase("runs"), "a notice runs")["notice"]
+    """Until the committer goes by it."""
+
+    def runs(s):
+        seen = s["last_notice"] or {"number": 0}
+        return s["notice"]["phase"] == "runs" and seen["number"] == s["notice"]["number"]
+
+    return m.until(runs, "a notice runs")["notice"]
 
 
 def until_calm(m):
@@ -210,7 +216,8 @@ def test_nothing_is_prefetched(machines, file_store):
 
 
 def test_a_slot_flushes_its_own_and_the_good_moment_needs_all(machines, file_store):
-    slots = [machines(file_store, slot=i, of=2, attempt=1, **FOR_EVER).mount() for i in (0, 1)]
+    options = FOR_EVER | {"of": 2, "attempt": 1, "settle": 1}
+    slots = [machines(file_store, slot=i, **options).mount() for i in (0, 1)]
     for i, m in enumerate(slots):
         write_new(m.path / f"rank-{i}", noise(MIB, i))
     slots[0].until(lambda s: s["commits"] > 0, "the first commit")
@@ -221,9 +228,17 @@ def test_a_slot_flushes_its_own_and_the_good_moment_needs_all(machines, file_sto
         write_new(slots[0].path / "more", noise(MIB, 7))
         after = slots[0].until(lambda s: s["commits"] > before["commits"], "a commit of the slot's")
         assert after["dirty_bytes"] == 0
+    notice(slots[1], "--seconds", 900)
+    # Its other one holds the moment no more.
+    slots[0].until(lambda s: s["last_notice"]["good"] > before["commit"], "all slots are good")
 
 
 # ---- what is said of it ----
+
+
+def brought(status):
+    """The newest thing that became durable while the newest notice ran."""
+    return status["last_notice"] and status["last_notice"]["brought"]
 
 
 def reports(store):
@@ -253,8 +268,7 @@ def test_a_report_lies_in_the_store_when_the_time_is_up(machines, store):
     notice(m, "--seconds", 4)
     (m.path / "step-7").mkdir()
     write_new(m.path / "step-7" / "model.pt", noise(MIB))
-    last = m.until(lambda s: s["last_notice"] and s["last_notice"]["good"], "it is durable")
-    assert last["last_notice"]["brought"] == "step-7/"
+    m.until(lambda s: brought(s) == "step-7/", "it is durable")
     until(lambda: reports(store), HANGS_S, "the report")
     (said,) = reports(store)
     assert said["number"] == 1
@@ -272,13 +286,57 @@ def test_each_notice_has_its_report_and_an_unmount_writes_it(machines, file_stor
     notice(m, "--cancel")
     until(lambda: reports(file_store), HANGS_S, "the report of one that was withdrawn")
     notice(m, "--seconds", 900)
-    until_runs(m)
     m.until(lambda s: s["last_notice"]["number"] == 2, "the second")
     m.umount()
     assert [r["number"] for r in reports(file_store)] == [1, 2]
     assert {r["trainer"] for r in reports(file_store)} == {"called"}
     m.mount()
     assert m.status()["last_notice"] is None
+
+
+def save_set(m, name, each, seed):
+    (m.path / name).mkdir()
+    for i in range(4):
+        write_new(m.path / name / f"shard-{i}.pt", noise(each, seed + i))
+
+
+def same_set(m, name, each, seed):
+    return all(
+        (m.path / name / f"shard-{i}.pt").read_bytes() == noise(each, seed + i) for i in range(4)
+    )
+
+
+def test_a_set_that_was_just_closed_is_durable_in_time(machines, s3_store, proxy):
+    m = machines(s3_store.through(proxy.endpoint)).mount()
+    save_set(m, "step-1", 64 * 1024, 10)
+    m.until_good_moves()
+    proxy.rate_bps = 16e6
+    save_set(m, "step-2", 8 * MIB, 20)
+    notice(m, "--seconds", 60)
+    durable = m.until(lambda s: brought(s) == "step-2/", "it is durable")
+    assert durable["last_notice"]["durable_seconds_left"] > 20
+    m.lose()
+    m.mount(takeover=True)
+    assert same_set(m, "step-2", 8 * MIB, 20)
+
+
+def test_a_set_that_cannot_fit_costs_nothing_but_itself(machines, s3_store, proxy):
+    m = machines(s3_store.through(proxy.endpoint)).mount()
+    save_set(m, "step-1", 256 * 1024, 10)
+    m.until_good_moves()
+    proxy.rate_bps = 1e6
+    save_set(m, "step-2", 32 * MIB, 20)
+    m.until(lambda s: "step-1/ is safe" in s["gauge"], "the gauge says so beforehand")
+    notice(m, "--seconds", 6)
+    m.until(lambda s: s["notice"]["seconds_left"] == 0, "the deadline")
+    last = m.status()["last_notice"]
+    assert last["good"] == 0
+    assert last["left_bytes"] > 64 * MIB
+    m.lose()
+    proxy.rate_bps = None
+    m.mount(takeover=True)
+    assert same_set(m, "step-1", 256 * 1024, 10)
+    assert not (m.path / "step-2").exists()
 
 
 # ---- metrics ----
