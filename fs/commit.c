@@ -958,7 +958,8 @@ int committer_end(struct mount *m, uint64_t deadline_ns, bool discard, struct fa
 	c->releasing = true;
 	c->put_until_ns = bounded(c, deadline_ns);
 	mount_unlock(m);
-	flush_end(c);
+	if (!discard)
+		flush_end(c);
 	c->lanes_over = discard;
 	return release(c, deadline_ns, f);
 }

@@ -48,7 +48,7 @@ static void note_report(struct committer *c, const char *trainer)
 	struct report *r = &c->report;
 
 	if (r->number != c->notice.number)
-		report_begin(r, &c->notice);
+		report_begin(r, &c->notice, c->m->clock);
 	r->kind = c->notice.kind;
 	r->voice = c->notice.voice;
 	r->deadline_ns = c->notice.deadline_ns;
@@ -86,8 +86,8 @@ static void store_report(struct committer *c, uint64_t within_ns)
 	json_decref(j);
 	if (!text)
 		return;
-	(void)snprintf(key, sizeof(key), "notices/%llu-%llu.json", (unsigned long long)c->m->fence,
-		       (unsigned long long)r->number);
+	(void)snprintf(key, sizeof(key), "notices/%llu-%lld.json", (unsigned long long)c->m->fence,
+		       (long long)r->seen_ms);
 	rc = objects_put(c->objects, key, text, strlen(text), true, mount_now(c->m) + within_ns, &f);
 	if (rc < 0 && rc != -EEXIST) { /* an answer may have been lost */
 		log_debug("notice: its report is not in the store yet: %s", f.text);

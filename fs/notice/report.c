@@ -6,15 +6,21 @@
 
 #include "base/jsontext.h"
 
-void report_begin(struct report *r, const struct notice_view *v)
+/* Since 1970. */
+static int64_t wall_ms(const struct clock *clock, uint64_t at_ns)
 {
-	*r = (struct report){.number = v->number, .seen_ns = v->seen_ns, .trainer = ""};
+	return (clock_wall(clock) + (int64_t)(at_ns - clock_mono(clock))) / (int64_t)NS_PER_MS;
+}
+
+void report_begin(struct report *r, const struct notice_view *v, const struct clock *clock)
+{
+	*r = (struct report){.number = v->number, .seen_ns = v->seen_ns, .seen_ms = wall_ms(clock, v->seen_ns),
+			     .trainer = ""};
 }
 
 json_t *report_time(const struct clock *clock, uint64_t at_ns)
 {
-	int64_t wall_ns = clock_wall(clock) + (int64_t)(at_ns - clock_mono(clock));
-	time_t at = (time_t)(wall_ns / (int64_t)NS_PER_S);
+	time_t at = (time_t)(wall_ms(clock, at_ns) / 1000);
 	char text[32] = "";
 	struct tm tm;
 

@@ -294,6 +294,18 @@ def test_each_notice_has_its_report_and_an_unmount_writes_it(machines, file_stor
     assert m.status()["last_notice"] is None
 
 
+def test_a_daemon_that_goes_on_reports_anew(machines, file_store):
+    m = machines(file_store).mount()
+    for have in (1, 2):
+        notice(m, "--seconds", 900)
+        until_runs(m)
+        notice(m, "--cancel")
+        until(lambda n=have: len(reports(file_store)) == n, HANGS_S, "the report")
+        m.kill()
+        m.mount()
+    assert [r["number"] for r in reports(file_store)] == [1, 1]
+
+
 def save_set(m, name, each, seed):
     (m.path / name).mkdir()
     for i in range(4):
