@@ -152,7 +152,8 @@ int publish_start(struct mount *m, struct publisher **out, struct fault *f)
 	if (!m->opts.metrics)
 		return 0;
 	if (is_inside(m->opts.metrics, m->opts.dir))
-		return fault_set(f, -EINVAL, FAULT_FINAL, "option metrics=%s: lies in the mount", m->opts.metrics);
+		return fault_set(f, -EINVAL, FAULT_FINAL, "option metrics=%s: lies in the mount",
+				 m->opts.metrics);
 	rc = write_once(m, f);
 	if (rc < 0)
 		return fault_in(f, "option metrics");

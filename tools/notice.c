@@ -22,7 +22,8 @@ struct options {
 
 static int usage(void)
 {
-	fputs("holdfast notice: usage: holdfast notice [--seconds SECONDS | --cancel | --answered] DIR\n",
+	fputs("holdfast notice: usage: holdfast notice [--seconds SECONDS | --cancel | --answered] "
+	      "DIR\n",
 	      stderr);
 	return VERB_USAGE;
 }

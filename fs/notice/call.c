@@ -18,8 +18,8 @@
 #include "base/log.h"
 #include "base/oom.h"
 
-#define CGROUP     "cgroup:"
-#define REAP_MS    10
+#define CGROUP  "cgroup:"
+#define REAP_MS 10
 enum {
 	PIDS_MOST = 4096,
 	LINE_MOST = 256,
@@ -45,14 +45,9 @@ static const struct {
 	int number;
 	bool ends;
 } signals[] = {
-	{"TERM", SIGTERM, true },
-	{"INT",  SIGINT,  true },
-	{"HUP",  SIGHUP,  true },
-	{"QUIT", SIGQUIT, true },
-	{"USR1", SIGUSR1, false},
-	{"USR2", SIGUSR2, false},
-	{"CONT", SIGCONT, false},
-	{"URG",  SIGURG,  false},
+	{"TERM", SIGTERM, true},  {"INT", SIGINT, true},    {"HUP", SIGHUP, true},
+	{"QUIT", SIGQUIT, true},  {"USR1", SIGUSR1, false}, {"USR2", SIGUSR2, false},
+	{"CONT", SIGCONT, false}, {"URG", SIGURG, false},
 };
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
@@ -126,7 +121,8 @@ static FILE *open_list(const char *pid)
 /* How many; 0: errno says why, or is 0 where no number was found. */
 static size_t find_pids(const char *pid, pid_t out[PIDS_MOST])
 {
-	size_t n = 0, most = is_cgroup(pid) ? PIDS_MOST : 1; /* a pid file may say more behind its number */
+	/* A pid file may say more behind its number. */
+	size_t n = 0, most = is_cgroup(pid) ? PIDS_MOST : 1;
 	char line[32];
 	FILE *list;
 
@@ -161,11 +157,11 @@ static void send_signal(struct call *c)
 		if (kill(pids[i], c->conf.signal) == 0)
 			sent++;
 		else
-			log_warn("notice: SIG%s to process %d: %s", signal_name(c->conf.signal), (int)pids[i],
-				 strerror(errno));
+			log_warn("notice: SIG%s to process %d: %s", signal_name(c->conf.signal),
+				 (int)pids[i], strerror(errno));
 	}
-	log_info("notice: SIG%s sent to %zu process%s (%s)", signal_name(c->conf.signal), sent, sent == 1 ? "" : "es",
-		 c->conf.pid);
+	log_info("notice: SIG%s sent to %zu process%s (%s)", signal_name(c->conf.signal), sent,
+		 sent == 1 ? "" : "es", c->conf.pid);
 }
 
 /* ---- the command ---- */
@@ -182,7 +178,8 @@ static char *const *environment(const struct call *c, char words[3][512], char *
 	uint64_t now = now_ns(), left = c->conf.flush_by_ns > now ? c->conf.flush_by_ns - now : 0;
 	size_t n = 0;
 
-	(void)snprintf(words[0], 512, "HOLDFAST_NOTICE_SECONDS=%llu", (unsigned long long)(left / NS_PER_S));
+	(void)snprintf(words[0], 512, "HOLDFAST_NOTICE_SECONDS=%llu",
+		       (unsigned long long)(left / NS_PER_S));
 	(void)snprintf(words[1], 512, "HOLDFAST_NOTICE_KIND=%s", c->conf.kind);
 	(void)snprintf(words[2], 512, "HOLDFAST_MOUNT=%s", c->conf.mount);
 	while (n < 3) {
@@ -210,12 +207,14 @@ static int spawn(const struct call *c, int out_fd, pid_t *pid)
 	(void)posix_spawnattr_setsigmask(&attr, &none);
 	(void)posix_spawnattr_setsigdefault(&attr, &all);
 	(void)posix_spawnattr_setpgroup(&attr, 0);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						      POSIX_SPAWN_SETPGROUP);
 	(void)posix_spawn_file_actions_init(&files);
 	(void)posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	(void)posix_spawn_file_actions_adddup2(&files, out_fd, STDOUT_FILENO);
 	(void)posix_spawn_file_actions_adddup2(&files, out_fd, STDERR_FILENO);
-	rc = -posix_spawn(pid, argv[0], &files, &attr, argv, environment(c, words, env, sizeof(env) / sizeof(env[0])));
+	rc = -posix_spawn(pid, argv[0], &files, &attr, argv,
+			  environment(c, words, env, sizeof(env) / sizeof(env[0])));
 	(void)posix_spawn_file_actions_destroy(&files);
 	(void)posix_spawnattr_destroy(&attr);
 	return rc;
@@ -241,8 +240,10 @@ static void log_output(struct call *c, const char *text, size_t len)
 /* Is it time to give up on the command?  Waits up to `ms` for that, or for output. */
 static bool is_over(struct call *c, struct pollfd *out, int ms)
 {
-	struct pollfd p[2] = {{.fd = c->wake[0], .events = POLLIN}, {.fd = out ? out->fd : -1, .events = POLLIN}};
-	uint64_t now = now_ns(), left_ms = c->conf.kill_ns > now ? (c->conf.kill_ns - now) / NS_PER_MS + 1 : 0;
+	struct pollfd p[2] = {{.fd = c->wake[0], .events = POLLIN},
+			      {.fd = out ? out->fd : -1, .events = POLLIN}};
+	uint64_t now = now_ns(),
+		 left_ms = c->conf.kill_ns > now ? (c->conf.kill_ns - now) / NS_PER_MS + 1 : 0;
 
 	(void)poll(p, 2, left_ms < (uint64_t)ms ? (int)left_ms : ms);
 	if (out)

@@ -22,7 +22,8 @@ struct call;
 struct call_conf {
 	const char *exec; /* NULL: none */
 	int signal;       /* 0: none */
-	const char *pid;  /* whom it is for: a number, a file that holds one, "cgroup:" and the folder of one */
+	/* Whom it is for: a number, a file that holds one, "cgroup:" and the folder of one. */
+	const char *pid;
 	const char *mount;
 	const char *kind;     /* "terminate" */
 	uint64_t flush_by_ns; /* what is saved later is not sent any more; monotonic */

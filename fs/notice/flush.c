@@ -10,13 +10,13 @@
 #include "base/log.h"
 #include "fs/notice/heed.h"
 
-#define LOGS_GAP_NS  NS_PER_S           /* between moments that hold nothing but logs: there is no end to them */
-#define END_GAP_NS   (500 * NS_PER_MS)  /* between those that are not quiet */
-#define WAIT_LEAST_NS (200 * NS_PER_MS)
+#define LOGS_GAP_NS     NS_PER_S /* between moments of nothing but logs: there is no end to them */
+#define END_GAP_NS      (500 * NS_PER_MS) /* between those that are not quiet */
+#define WAIT_LEAST_NS   (200 * NS_PER_MS)
 #define REPORT_IDLE_NS  (3 * NS_PER_S)
 #define REPORT_BUSY_NS  NS_PER_S
 #define REPORT_AGAIN_NS (5 * NS_PER_S)
-#define WAIT_SHARE   30                 /* of what is left may be spent on one wait */
+#define WAIT_SHARE      30 /* of what is left may be spent on one wait */
 
 static bool runs(const struct notice_view *v)
 {
@@ -88,7 +88,8 @@ static void store_report(struct committer *c, uint64_t within_ns)
 		return;
 	(void)snprintf(key, sizeof(key), "notices/%llu-%lld.json", (unsigned long long)c->m->fence,
 		       (long long)r->seen_ms);
-	rc = objects_put(c->objects, key, text, strlen(text), true, mount_now(c->m) + within_ns, &f);
+	rc = objects_put(c->objects, key, text, strlen(text), true, mount_now(c->m) + within_ns,
+			 &f);
 	if (rc < 0 && rc != -EEXIST) { /* an answer may have been lost */
 		log_debug("notice: its report is not in the store yet: %s", f.text);
 		return;
@@ -118,7 +119,8 @@ static bool report_due(const struct committer *c)
 		return false;
 	if (!runs(v))
 		return true;
-	return now >= v->flush_by_ns && (is_idle(c) || now >= v->flush_by_ns + (v->deadline_ns - v->flush_by_ns) / 2);
+	return now >= v->flush_by_ns &&
+	       (is_idle(c) || now >= v->flush_by_ns + (v->deadline_ns - v->flush_by_ns) / 2);
 }
 
 void flush_end(struct committer *c)
@@ -172,7 +174,8 @@ bool flush_freezes(const struct committer *c, uint64_t now, bool quiet)
 	uint64_t since = now - c->gap_from_ns;
 
 	if (quiet)
-		return c->m->first_change_ns || since >= lesser(LOGS_GAP_NS, c->m->opts.policy.commit_gap_ns);
+		return c->m->first_change_ns ||
+		       since >= lesser(LOGS_GAP_NS, c->m->opts.policy.commit_gap_ns);
 	return now >= c->notice.flush_by_ns && since >= END_GAP_NS;
 }
 

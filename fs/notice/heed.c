@@ -14,7 +14,7 @@
 struct heed {
 	struct notice *notice;
 	/* the committer's */
-	struct call *call; /* the newest */
+	struct call *call;      /* the newest */
 	uint64_t number, hints; /* that were seen */
 	/* under the mount's lock */
 	uint64_t called_ns, answered_ns; /* 0: not, for this notice */
@@ -56,8 +56,11 @@ void heed_look(struct mount *m, struct notice_view *out)
 
 static void call_trainer(struct mount *m, const struct notice_view *v, const char *kind)
 {
-	struct call_conf conf = {.exec = m->opts.notice.exec, .signal = m->opts.notice.signal, .pid = m->opts.notice.pid,
-				 .mount = m->opts.dir, .kind = kind};
+	struct call_conf conf = {.exec = m->opts.notice.exec,
+				 .signal = m->opts.notice.signal,
+				 .pid = m->opts.notice.pid,
+				 .mount = m->opts.dir,
+				 .kind = kind};
 	struct heed *h = m->heed;
 	struct fault f = FAULT_NONE;
 	uint64_t now = mount_now(m);
@@ -195,8 +198,10 @@ json_t *heed_json(struct mount *m)
 	if (m->heed && !runs)
 		(void)notice_words(m->heed->notice, words);
 	return json_pack("{s:s,s:I,s:s,s:o,s:f,s:o,s:s}", "phase", phase_name(v.phase), "number",
-			 (json_int_t)v.number, "kind", runs ? notice_kind_name(v.kind) : "", "source",
-			 runs ? json_string(notice_voice_name(v.voice)) : json_text(words), "seconds_left",
-			 runs ? left_s(v.deadline_ns, now) : 0.0, "deadline",
-			 runs ? report_time(m->clock, v.deadline_ns) : json_string(""), "trainer", heed_trainer(m));
+			 (json_int_t)v.number, "kind", runs ? notice_kind_name(v.kind) : "",
+			 "source",
+			 runs ? json_string(notice_voice_name(v.voice)) : json_text(words),
+			 "seconds_left", runs ? left_s(v.deadline_ns, now) : 0.0, "deadline",
+			 runs ? report_time(m->clock, v.deadline_ns) : json_string(""), "trainer",
+			 heed_trainer(m));
 }

@@ -46,7 +46,8 @@ void outlook_name(struct mount *m, const struct moment *x, char out[OUTLOOK_NAME
 	for (size_t i = 0; i < x->node_n; i++) {
 		const struct moment_node *n = &x->nodes[i];
 
-		if (n->view && is_file(n->node) && (!newest || n->rec.attr.mtime_ns >= newest->rec.attr.mtime_ns))
+		if (n->view && is_file(n->node) &&
+		    (!newest || n->rec.attr.mtime_ns >= newest->rec.attr.mtime_ns))
 			newest = n;
 	}
 	if (newest)
@@ -61,7 +62,8 @@ static void name_live(struct mount *m, char out[OUTLOOK_NAME])
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
 		const struct node *n = node_of_dirty(l);
 
-		if (n->file && n->file->changed && n->names && (!newest || n->attr.mtime_ns >= newest->attr.mtime_ns))
+		if (n->file && n->file->changed && n->names &&
+		    (!newest || n->attr.mtime_ns >= newest->attr.mtime_ns))
 			newest = n;
 	}
 	if (newest)
@@ -122,7 +124,8 @@ static void count_live(struct picture *p, struct mount *m, uint64_t bytes, uint6
 static void take_picture(struct committer *c, struct picture *p, uint64_t now)
 {
 	struct mount *m = c->m;
-	uint64_t dirty = moment_dirty_bytes(m), waits = 0, flying = c->flying ? sender_bytes(c->sender) : 0, own;
+	uint64_t dirty = moment_dirty_bytes(m), waits = 0,
+		 flying = c->flying ? sender_bytes(c->sender) : 0, own;
 
 	if (c->flying) {
 		outlook_name(m, c->flying, p->names[p->in.n]);
@@ -169,8 +172,8 @@ static void keep(struct committer *c, const struct picture *p, const struct gaug
 	gauge_words(g, &text);
 	mount_lock(c->m);
 	c->outlook.unsent_bytes = p->unsent_bytes;
-	(void)snprintf(c->outlook.text, sizeof(c->outlook.text), "%.*s", buf_ok(&text) ? (int)text.len : 0,
-		       (const char *)text.data);
+	(void)snprintf(c->outlook.text, sizeof(c->outlook.text), "%.*s",
+		       buf_ok(&text) ? (int)text.len : 0, (const char *)text.data);
 	c->outlook.lost_bytes = lost < 0 ? 0 : plan_bytes(&p->in, (unsigned)lost);
 	c->outlook.short_ns = lost < 0 || p->plan.short_ns == PLAN_UNKNOWN ? 0 : p->plan.short_ns;
 	mount_unlock(c->m);
@@ -178,7 +181,8 @@ static void keep(struct committer *c, const struct picture *p, const struct gaug
 
 static bool is_due(const struct committer *c, uint64_t now, unsigned in_hand)
 {
-	return now - c->looked.looked_ns >= EVERY_NS || c->looked.in_hand != in_hand || c->looked.good != c->good;
+	return now - c->looked.looked_ns >= EVERY_NS || c->looked.in_hand != in_hand ||
+	       c->looked.good != c->good;
 }
 
 void outlook_look(struct committer *c)

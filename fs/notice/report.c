@@ -14,7 +14,9 @@ static int64_t wall_ms(const struct clock *clock, uint64_t at_ns)
 
 void report_begin(struct report *r, const struct notice_view *v, const struct clock *clock)
 {
-	*r = (struct report){.number = v->number, .seen_ns = v->seen_ns, .seen_ms = wall_ms(clock, v->seen_ns),
+	*r = (struct report){.number = v->number,
+			     .seen_ns = v->seen_ns,
+			     .seen_ms = wall_ms(clock, v->seen_ns),
 			     .trainer = ""};
 }
 
@@ -25,7 +27,8 @@ json_t *report_time(const struct clock *clock, uint64_t at_ns)
 	struct tm tm;
 
 	if (gmtime_r(&at, &tm))
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm); /* a year has four digits */
+		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ",
+			       &tm); /* a year has four digits */
 	return json_string(text);
 }
 
@@ -49,9 +52,11 @@ json_t *report_json(const struct report *r, const struct clock *clock)
 	(void)json_object_set_new(j, "trainer", json_string(r->trainer));
 	(void)json_object_set_new(j, "good", json_integer((json_int_t)r->good));
 	(void)json_object_set_new(j, "brought", json_text(r->name));
-	(void)json_object_set_new(j, "durable", r->good ? report_time(clock, r->durable_ns) : json_string(""));
+	(void)json_object_set_new(j, "durable",
+				  r->good ? report_time(clock, r->durable_ns) : json_string(""));
 	(void)json_object_set_new(j, "durable_seconds_left",
-				  r->good ? json_real(seconds_left(r, r->durable_ns)) : json_null());
+				  r->good ? json_real(seconds_left(r, r->durable_ns))
+					  : json_null());
 	(void)json_object_set_new(j, "left_bytes", json_integer((json_int_t)r->left_bytes));
 	return j;
 }

@@ -21,12 +21,12 @@ struct report {
 	enum notice_kind kind;
 	enum notice_voice voice;
 	uint64_t seen_ns, deadline_ns;
-	int64_t seen_ms;     /* since 1970: a daemon that goes on counts its notices anew, under the same fence */
-	const char *trainer; /* "", "called", "answered" */
-	uint64_t good;       /* the newest moment that became good while it ran; 0: none did */
-	uint64_t durable_ns; /* when */
+	int64_t seen_ms; /* since 1970: a daemon that goes on counts its notices anew, under the same fence */
+	const char *trainer;    /* "", "called", "answered" */
+	uint64_t good;          /* the newest moment that became good while it ran; 0: none did */
+	uint64_t durable_ns;    /* when */
 	char name[REPORT_NAME]; /* what it brought */
-	uint64_t left_bytes; /* changed, and not in the store */
+	uint64_t left_bytes;    /* changed, and not in the store */
 };
 
 void report_begin(struct report *r, const struct notice_view *v, const struct clock *clock);
