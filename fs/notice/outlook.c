@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "fs/file.h"
 #include "fs/notice/gauge.h"
 
 #define EVERY_NS  NS_PER_S
@@ -33,20 +34,20 @@ static void name_in(struct mount *m, uint64_t dir_id, const char *text, char out
 		(void)snprintf(out, OUTLOOK_NAME, "%s", text);
 }
 
-static bool is_file(const struct node *n)
+/* A log says nothing of what would be lost. */
+static bool counts(const struct mount *m, const struct node *n)
 {
-	return n && n->file;
+	return n->file && !file_is_log(m, n, mount_now(m));
 }
 
 void outlook_name(struct mount *m, const struct moment *x, char out[OUTLOOK_NAME])
 {
 	const struct moment_node *newest = NULL;
 
-	out[0] = '\0';
 	for (size_t i = 0; i < x->node_n; i++) {
 		const struct moment_node *n = &x->nodes[i];
 
-		if (n->view && is_file(n->node) &&
+		if (n->view && counts(m, n->node) &&
 		    (!newest || n->rec.attr.mtime_ns >= newest->rec.attr.mtime_ns))
 			newest = n;
 	}
@@ -62,7 +63,7 @@ static void name_live(struct mount *m, char out[OUTLOOK_NAME])
 	for (struct list *l = m->nodes.dirty_nodes.next; l != &m->nodes.dirty_nodes; l = l->next) {
 		const struct node *n = node_of_dirty(l);
 
-		if (n->file && n->file->changed && n->names &&
+		if (counts(m, n) && n->file->changed && n->names &&
 		    (!newest || n->attr.mtime_ns >= newest->attr.mtime_ns))
 			newest = n;
 	}

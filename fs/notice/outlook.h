@@ -13,7 +13,10 @@
 
 /* Looks once a second, or sooner where something has changed.  Thread: the committer's, without the lock. */
 void outlook_look(struct committer *c);
-/* "step-1200/", of a promoted moment: the newest name it brought; "": none.  Under lock. */
+/*
+ * "step-1200/", of a promoted moment: the newest name it brought.  One that brought none, or a log alone, leaves out
+ * as it is: what came before is still the newest in it.  Under lock.
+ */
 void outlook_name(struct mount *m, const struct moment *x, char out[OUTLOOK_NAME]);
 
 #endif
