@@ -95,6 +95,9 @@ char *status_json(struct mount *m)
 	(void)json_object_set_new(j, "pid", json_integer(getpid()));
 	(void)json_object_set_new(j, "store", json_text(m->opts.uri));
 	(void)json_object_set_new(j, "mode", json_text(status_mode(m, read_only, &c)));
+	(void)json_object_set_new(j, "slot", json_integer(m->opts.slot));
+	(void)json_object_set_new(j, "slots", json_integer(m->opts.slots));
+	(void)json_object_set_new(j, "attempt", json_integer(m->opts.attempt));
 	(void)json_object_set_new(j, "story", json_text(m->story));
 	(void)json_object_set_new(j, "cache", json_text(m->opts.cache));
 	(void)json_object_set_new(j, "cache_bytes", json_integer((json_int_t)content_dir_bytes(m->contents)));

@@ -28,6 +28,8 @@ static void add_mode(const json_t *status, struct buf *out)
 	const char *story = text_of(status, "story"), *why = text_of(status, "why_read_only");
 
 	buf_addf(out, "mode     %s", text_of(status, "mode"));
+	if (count_of(status, "slots") > 1)
+		buf_addf(out, ", slot %lld of %lld", count_of(status, "slot"), count_of(status, "slots"));
 	if (*story)
 		buf_addf(out, "; %s", story);
 	if (*why)

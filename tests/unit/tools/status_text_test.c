@@ -38,6 +38,21 @@ static void a_mount_at_rest_has_nothing_to_explain(void **state)
 		     "cache    /c, 1.5 KB\n");
 }
 
+static void a_slot_says_which_it_is(void **state)
+{
+	assert_words(status_text,
+		     "{\"store\":\"s3://b/run\",\"mode\":\"read-write\",\"slot\":1,\"slots\":4,\"attempt\":2,"
+		     "\"story\":\"joins attempt 2, continues commit 41\","
+		     "\"commit\":42,\"good\":42,\"good_age_seconds\":0.0,\"dirty_bytes\":0,"
+		     "\"flush_seconds\":0.0,\"objection\":\"\",\"held_by\":\"\",\"error\":\"\","
+		     "\"errors\":0,\"cache\":\"/c\",\"cache_bytes\":1500}",
+		     "store    s3://b/run\n"
+		     "mode     read-write, slot 1 of 4; joins attempt 2, continues commit 41\n"
+		     "good     commit 42, which holds everything\n"
+		     "unsent   nothing\n"
+		     "cache    /c, 1.5 KB\n");
+}
+
 static void what_is_unsent_and_why_is_said(void **state)
 {
 	assert_words(
@@ -122,6 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mount_at_rest_has_nothing_to_explain),
+		cmocka_unit_test(a_slot_says_which_it_is),
 		cmocka_unit_test(what_is_unsent_and_why_is_said),
 		cmocka_unit_test(writers_without_room_are_counted),
 		cmocka_unit_test(a_line_a_second_says_the_same_in_short),
