@@ -257,7 +257,7 @@ static int say_still_mounted(const struct umount *u, int rc, const struct fault 
 	if (rc == -EINTR)
 		return complain(u, "still mounted: interrupted", VERB_FAILED);
 	(void)snprintf(text, sizeof(text),
-		       "still mounted: %s; --discard unmounts without what is unsent", f->text);
+		       "still mounted: %s; --discard unmounts without waiting for it", f->text);
 	return complain(u, text, rc == -ETIMEDOUT ? VERB_UNSENT : VERB_FAILED);
 }
 
