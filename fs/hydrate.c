@@ -286,12 +286,13 @@ int hydrate(struct mount *m, struct node *n, struct content *c, uint64_t off, ui
 int hydrate_ahead(struct mount *m, struct node *n, struct content *c, uint64_t off, uint64_t len, struct awaited *w)
 {
 	scoped(need_fini) struct need need = {.n = 0};
-	int rc = content_needs(c, off, len, false, &need);
+	int rc;
 
 	if (m->flushing)
 		return 0;
 	if (past_wanted(m))
 		return -ENOSPC;
+	rc = content_needs(c, off, len, false, &need);
 	return rc < 0 || need.n == 0 ? rc : start(m, n, c, &need, FETCH_SOON, w, off, len);
 }
 
