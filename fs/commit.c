@@ -402,25 +402,45 @@ static bool may_freeze(const struct mount *m)
 	return !m->read_only || m->cache_deleted;
 }
 
+/* This instant. */
+struct instant {
+	uint64_t now;
+	bool quiet, overdue;
+	bool due; /* to be frozen */
+};
+
+/* Under lock. */
+static struct instant look(struct committer *c)
+{
+	struct mount *m = c->m;
+	struct instant x = {.now = mount_now(m)};
+
+	(void)cachedir_deleted(m);
+	x.quiet = moment_quiet(m, x.now, NULL);
+	x.overdue = c->ack_ns && x.now - c->ack_ns >= m->opts.policy.ack_wait_ns;
+	x.due = may_freeze(m) && freeze_due(c, x.now, x.quiet, x.overdue);
+	return x;
+}
+
 static void freeze(struct committer *c)
 {
 	struct mount *m = c->m;
-	bool quiet, overdue;
-	uint64_t now;
+	struct instant x;
 	int rc = 0;
 
 	look_ahead(m);
-	if (c->slots)
-		slots_before_freeze(c);
 	mount_lock(m);
-	now = mount_now(m);
-	(void)cachedir_deleted(m);
-	quiet = moment_quiet(m, now, NULL);
-	overdue = c->ack_ns && now - c->ack_ns >= m->opts.policy.ack_wait_ns;
-	if (may_freeze(m) && freeze_due(c, now, quiet, overdue))
-		rc = freeze_pending(c, now);
-	if (may_freeze(m) && (nodes_all_clean(&m->nodes) || (rc == -EAGAIN && (quiet || overdue))))
-		nothing_to_commit(c, quiet);
+	x = look(c);
+	if (x.due && c->slots) {
+		mount_unlock(m);
+		slots_before_freeze(c);
+		mount_lock(m);
+		x = look(c);
+	}
+	if (x.due)
+		rc = freeze_pending(c, x.now);
+	if (may_freeze(m) && (nodes_all_clean(&m->nodes) || (rc == -EAGAIN && (x.quiet || x.overdue))))
+		nothing_to_commit(c, x.quiet);
 	mount_unlock(m);
 	if (rc < 0 && rc != -EAGAIN)
 		log_error("freeze: %s", strerror(-rc));
