@@ -129,6 +129,20 @@ void slots_free(struct slots *s)
 	free(s);
 }
 
+/* Under lock.  Memory is as the tree says (I1). */
+static void base_is_tree(struct committer *c)
+{
+	state_unref(c->m->state);
+	c->m->state = state_ref(c->slots->tree);
+}
+
+/* Under lock.  The record that was read or written last says nothing of the tree. */
+static void follow_tree(struct committer *c)
+{
+	if (c->slots->theirs_n == 0 && !c->slots->keys)
+		base_is_tree(c);
+}
+
 struct state *slots_tree(const struct committer *c)
 {
 	return c->slots->tree;
@@ -189,15 +203,14 @@ static void know_gains(struct committer *c)
 	struct slots *s = c->slots;
 	struct mount *m = c->m;
 	uint64_t newest = group_newest(s->group);
-	struct gains *gains = gains_new(m);
 	struct fault f = FAULT_NONE;
 	struct state *good = NULL;
+	struct gains *gains;
 	int rc;
 
-	if (s->gains_of == newest) {
-		gains_free(gains);
+	if (s->gains_of == newest)
 		return;
-	}
+	gains = gains_new(m);
 	rc = gains ? good_state(c, &good, &f) : -ENOMEM;
 	if (rc == 0)
 		rc = gains_of_states(gains, m, good, &f);
@@ -317,10 +330,7 @@ static int read_record(struct committer *c, const struct link *l, struct fault *
 	c->floor = l->head.floor;
 	c->hash = l->hash;
 	if (!by) {
-		if (s->theirs_n == 0 && !s->keys && s->tree != m->state) { /* one that says nothing of the tree */
-			state_unref(m->state);
-			m->state = state_ref(s->tree);
-		}
+		follow_tree(c);
 		if (group_newest(s->group) != newest) {
 			keep_tree(s, l->head.number, s->tree);
 			c->newest = group_newest(s->group);
@@ -368,7 +378,6 @@ static int read_log(struct committer *c, struct fault *f)
 static uint64_t jitter(const struct committer *c)
 {
 	uint64_t most = c->m->opts.slots * JITTER_NS;
-
 	uint64_t r;
 
 	if (getrandom(&r, sizeof(r), 0) < 0)
@@ -592,10 +601,8 @@ void slots_appended(struct committer *c, struct state *next)
 	group_see(s->group, h);
 	if (group_newest(s->group) != newest)
 		keep_tree(s, h->number, next);
-	else if (s->theirs_n == 0 && !s->keys) { /* a word: the same tree */
-		state_unref(m->state);
-		m->state = state_ref(next);
-	}
+	else /* a word */
+		follow_tree(c);
 	c->newest = group_newest(s->group);
 	good_is(c, h->good);
 	mount_unlock(m);
@@ -619,8 +626,7 @@ void slots_landed(struct committer *c)
 	if (!keys)
 		theirs_clear(s);
 	mount_lock(c->m);
-	state_unref(c->m->state);
-	c->m->state = state_ref(s->tree);
+	base_is_tree(c);
 	moment_settle(c->m, c->flying);
 	c->newest_seq = c->flying->seq;
 	c->commits++;
@@ -687,9 +693,7 @@ void slots_say_calm(struct committer *c)
 	uint64_t now = mount_now(c->m);
 
 	if (!c->record.raw.len) {
-		bool as_committed = is_as_committed(c);
-
-		if (!as_committed || !is_due(c, now))
+		if (!is_as_committed(c) || !is_due(c, now))
 			return;
 		c->newest_quiet = true;
 		know_gains(c);

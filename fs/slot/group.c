@@ -76,11 +76,6 @@ uint64_t group_fenced(const struct group *g, unsigned slot, uint64_t fence)
 	return g->slots[slot].fence > fence ? g->slots[slot].fence : 0;
 }
 
-uint64_t group_writer(const struct group *g, unsigned slot)
-{
-	return g->slots[slot].fence;
-}
-
 uint64_t group_last(const struct group *g, unsigned slot)
 {
 	return g->slots[slot].last;
@@ -94,14 +89,6 @@ uint64_t group_calm(const struct group *g, unsigned slot)
 uint64_t group_newest(const struct group *g)
 {
 	return g->newest;
-}
-
-bool group_all_released(const struct group *g)
-{
-	for (unsigned i = 0; i < g->n; i++)
-		if (!g->slots[i].released)
-			return false;
-	return true;
 }
 
 /* What a slot vouches for: from its last commit ... to. */

@@ -35,15 +35,12 @@ static inline bool group_has_state(const struct record_head *h)
  * Has the log taken this writer's place: a reset since, or a later fence of its slot?  The record that did, or 0.
  */
 uint64_t group_fenced(const struct group *g, unsigned slot, uint64_t fence);
-/* The slot's newest writer in this attempt; 0: it has had none. */
-uint64_t group_writer(const struct group *g, unsigned slot);
 /* Its newest commit in this attempt, the reset if it has none. */
 uint64_t group_last(const struct group *g, unsigned slot);
 /* ... and the number up to which it has said that it is calm. */
 uint64_t group_calm(const struct group *g, unsigned slot);
 /* The newest commit of any slot. */
 uint64_t group_newest(const struct group *g);
-bool group_all_released(const struct group *g);
 
 /* The joint good moment, never before `good`.  If `slot` is one of them it is taken to say calm = `calm` as well. */
 uint64_t group_good(const struct group *g, uint64_t good, unsigned slot, uint64_t calm);

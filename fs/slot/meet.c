@@ -37,6 +37,14 @@ static struct name *newest_name(struct nodes *t, const struct node *n)
 	return e && e->id == n->id ? e : NULL;
 }
 
+/* The name that an item is about; NULL: it is not in memory. */
+static struct name *name_of(struct nodes *t, const struct item *i)
+{
+	struct node *dir = node_find(t, i->dir);
+
+	return dir ? name_find(dir, (const char *)i->key + 9, i->key_len - 9) : NULL;
+}
+
 /* Live from now on: `to`, which is as it is in the base. */
 static void set_live(struct move *v, struct name *n, const struct name_rec *to)
 {
@@ -407,8 +415,7 @@ void meet_all(struct move *v)
 			meet_inode(v, x);
 	tell_journal(v);
 	for (x = v->items; x; x = x->hh.next) {
-		struct node *dir = x->kind == ITEM_NAME ? node_find(t, x->dir) : NULL;
-		struct name *n = dir ? name_find(dir, (const char *)x->key + 9, x->key_len - 9) : NULL;
+		struct name *n = x->kind == ITEM_NAME ? name_of(t, x) : NULL;
 
 		if (n)
 			name_release(t, n);
@@ -419,16 +426,15 @@ static int read_theirs(struct move *v, struct item *x, struct content **out, str
 {
 	scoped(inode_rec_fini) struct inode_rec theirs = {.id = 0};
 	struct mount *m = v->m;
-	struct node *dir, *n = NULL;
-	struct name *e;
+	struct node *n = NULL;
+	const struct name *e;
 	uint32_t version = 0;
 	int rc = state_inode(v->to, &v->src, x->name.home, x->name.id, &theirs, f);
 
 	if (rc < 0)
 		return rc;
 	mount_lock(m);
-	dir = node_find(&m->nodes, x->dir);
-	e = dir ? name_find(dir, (const char *)x->key + 9, x->key_len - 9) : NULL;
+	e = name_of(&m->nodes, x);
 	if (e && e->id && e->id != e->base.id && e->id != x->name.id)
 		n = node_find(&m->nodes, e->id);
 	if (n && n->file && n->file->live && file_size(n) == theirs.attr.size && file_is_sealed(m, n, mount_now(m))) {
@@ -439,8 +445,7 @@ static int read_theirs(struct move *v, struct item *x, struct content **out, str
 	mount_unlock(m);
 	if (!*ours)
 		return 0;
-	rc = content_of_extents(m->contents, n->id, version, &theirs.extents, theirs.attr.size, out, f);
-	return rc;
+	return content_of_extents(m->contents, n->id, version, &theirs.extents, theirs.attr.size, out, f);
 }
 
 /* An earlier one that theirs may take the place of. */
